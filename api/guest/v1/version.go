@@ -1,0 +1,35 @@
+package guestv1
+
+// Versions of the protocol that this build speaks. A node agent works with launchers of the last two minor releases
+// and the other way round, so a version is dropped only when no release that speaks it is supported.
+const (
+	OldestProtocol uint32 = 1
+	Protocol       uint32 = 1
+)
+
+// Paths that virt-controller (who renders the Pod), virt-handler (who reaches in from the node) and virt-launcher
+// (who lives there) agree on.
+const (
+	// RunVolume is the Pod's emptyDir that holds the launcher's sockets, mounted at RunDir.
+	RunVolume = "run"
+	RunDir    = "/var/run/virtstack"
+	// GuestSocket is the gRPC socket in RunDir; ConsoleSocket carries the bytes of the first serial port.
+	GuestSocket   = "guest.sock"
+	ConsoleSocket = "console.sock"
+	// DiskDir holds what the launcher makes itself: overlays, empty disks, cloud-init seeds.
+	DiskVolume = "disks"
+	DiskDir    = "/var/run/virtstack-disks"
+	// ImageDir holds one mounted image volume per containerDisk, named as the VMI's volume.
+	ImageDir = "/var/run/virtstack-images"
+	// ClaimDir holds one directory per PVC with volumeMode Filesystem, named as the VMI's volume; its disk is disk.img.
+	ClaimDir = "/var/run/virtstack-claims"
+	// BlockDir holds one block device per PVC with volumeMode Block, named as the VMI's volume.
+	BlockDir = "/dev/virtstack"
+	// SecretDir holds one directory per volume whose data comes from a Secret (cloud-init).
+	SecretDir = "/var/run/virtstack-secrets"
+
+	// User is the uid and gid of the launcher, libvirtd and QEMU.
+	User = 107
+	// ComputeContainer is the launcher's container, the Pod's first.
+	ComputeContainer = "compute"
+)
