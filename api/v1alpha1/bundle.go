@@ -1,0 +1,244 @@
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// BundleKind is the kind of a Bundle.
+	BundleKind = "Bundle"
+	// BundleFinalizer keeps a deleted Bundle until what it applied is pruned.
+	BundleFinalizer = "virtstack.io/bundle"
+
+	// DefaultBundleInterval is used where spec.interval is absent.
+	DefaultBundleInterval = 5 * time.Minute
+	// DefaultBundleTimeout is used where spec.timeout is absent.
+	DefaultBundleTimeout = 5 * time.Minute
+	// DefaultBundleServiceAccount is used where spec.serviceAccountName is absent.
+	DefaultBundleServiceAccount = "default"
+)
+
+// Bundle keeps the objects that one kustomize path builds to, at one revision of its
+// source, applied in the cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,path=bundles,singular=bundle
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.lastAppliedRevision`
+type Bundle struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec BundleSpec `json:"spec"`
+
+	// Status says which revision is applied and how it went.
+	// +optional
+	// +kubebuilder:default={observedGeneration:-1}
+	Status BundleStatus `json:"status,omitempty"`
+}
+
+// BundleList is a list of Bundles.
+//
+// +kubebuilder:object:root=true
+type BundleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Bundle `json:"items"`
+}
+
+// BundleSpec says what is applied, from where, and how often that is looked at.
+type BundleSpec struct {
+	// Source is where the revision comes from.
+	Source BundleSource `json:"source"`
+
+	// Path is the directory of the kustomization, relative to the root of the source. Without a
+	// kustomization.yaml there, one that lists every manifest beneath the directory is assumed.
+	// Absent: the root.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('\\\\')",message="must be relative to the root of the source, with / between its parts"
+	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(part, part == '..')",message="must not contain .."
+	Path string `json:"path,omitempty"`
+
+	// Interval is the time between two looks at the source, which is also how often drift in the
+	// cluster is corrected. A Go duration (30s, 5m); at least 1s. Absent: 5m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be a duration of at least 1s, such as 30s or 5m"
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// Prune says what happens to objects that an earlier revision applied and this one does not
+	// contain. Absent: they stay.
+	// +optional
+	Prune *BundlePrune `json:"prune,omitempty"`
+
+	// Wait makes Ready wait until every applied object is healthy. Absent: true.
+	// +optional
+	Wait *bool `json:"wait,omitempty"`
+
+	// Timeout limits one fetch, build, apply and wait together. A Go duration; at least 1s.
+	// Absent: 5m.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be a duration of at least 1s, such as 30s or 5m"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// Suspend stops fetching and applying; what is applied stays.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// ServiceAccountName is the account, in the Bundle's namespace, whose rights every write uses:
+	// a Bundle can do no more than its account. Absent: default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// TargetNamespace is the namespace that every namespaced object is put into, whatever its
+	// manifest says. Absent: the manifest's, or the Bundle's where the manifest has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+}
+
+// BundleSource is a union: exactly one of its fields is set.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type BundleSource struct {
+	// Git is a repository reached over HTTP or HTTPS.
+	// +optional
+	Git *GitSource `json:"git,omitempty"`
+}
+
+// GitSource names a commit of a Git repository.
+type GitSource struct {
+	// URL of the repository: http or https, without credentials, which belong into secretRef.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be a URL that starts with http:// or https://"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-z]+://[^/]*@')",message="must not contain credentials: put them into the Secret that secretRef names"
+	URL string `json:"url"`
+
+	// Ref is the commit to apply, or what to follow to find it.
+	Ref GitRef `json:"ref"`
+
+	// SecretRef names a Secret in the Bundle's namespace with the keys username and password, or
+	// bearerToken, and optionally ca.crt (PEM). Absent: the repository is public.
+	// +optional
+	SecretRef *LocalObjectReference `json:"secretRef,omitempty"`
+}
+
+// GitRef is a union: exactly one of its fields is set.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].filter(set, set).size() == 1",message="exactly one of branch, tag, semver and commit must be set"
+type GitRef struct {
+	// Branch is followed to its newest commit.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Branch string `json:"branch,omitempty"`
+
+	// Tag is followed to the commit it points at.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Tag string `json:"tag,omitempty"`
+
+	// SemVer is a range (">=1.2.0 <2.0.0", "1.x"); the highest tag inside it is followed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	SemVer string `json:"semver,omitempty"`
+
+	// Commit is the full hash: 40 lower-case hexadecimal digits, or 64 in a SHA-256 repository.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
+	Commit string `json:"commit,omitempty"`
+}
+
+// LocalObjectReference names an object in the namespace of the object that holds the reference.
+type LocalObjectReference struct {
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// PrunePolicy says whether one class of objects may be pruned.
+//
+// +kubebuilder:validation:Enum=Allow;Keep
+type PrunePolicy string
+
+const (
+	// PruneAllow deletes them like any other object.
+	PruneAllow PrunePolicy = "Allow"
+	// PruneKeep leaves them and drops them from the inventory.
+	PruneKeep PrunePolicy = "Keep"
+)
+
+// BundlePrune says what happens to objects that have left the source. Pruning comes last, and
+// never after a fetch, build or apply that failed.
+type BundlePrune struct {
+	// Enabled deletes objects that have left the source, and all of them with the Bundle.
+	Enabled bool `json:"enabled"`
+
+	// VMs says whether VirtualMachines and their disks may be pruned. Absent: Allow.
+	// +optional
+	VMs PrunePolicy `json:"vms,omitempty"`
+}
+
+// BundleStatus is what the controller has seen and done.
+type BundleStatus struct {
+	// ObservedGeneration is the metadata.generation that the conditions speak of; -1 before the
+	// first look.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions are Ready, and Reconciling or Stalled while they are true.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// LastAttemptedRevision is the revision of the last try, good or bad:
+	// <branch or tag>@sha1:<commit>, or sha1:<commit> where the spec names the commit.
+	// +optional
+	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
+
+	// LastAppliedRevision is the revision that is applied, in the same form.
+	// +optional
+	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+
+	// Inventory lists what is applied.
+	// +optional
+	Inventory *ResourceInventory `json:"inventory,omitempty"`
+}
+
+// ResourceInventory lists objects.
+type ResourceInventory struct {
+	// Entries are sorted by id.
+	Entries []ResourceRef `json:"entries"`
+}
+
+// ResourceRef names one object.
+type ResourceRef struct {
+	// ID is <namespace>_<name>_<group>_<kind>; cluster-scoped objects have an empty namespace.
+	ID string `json:"id"`
+
+	// Version is the API version, without group, that the object was applied in.
+	Version string `json:"v"`
+}
+
+// GetConditions returns the status conditions.
+func (b *Bundle) GetConditions() []metav1.Condition { return b.Status.Conditions }
+
+// SetConditions replaces the status conditions.
+func (b *Bundle) SetConditions(conditions []metav1.Condition) { b.Status.Conditions = conditions }
