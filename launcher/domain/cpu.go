@@ -1,0 +1,153 @@
+package domain
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	v1 "kubevirt.io/api/core/v1"
+	"libvirt.org/go/libvirtxml"
+)
+
+const (
+	// emulatedModel is the CPU of an emulated guest that names none: it boots fastest, and as a named model it is the
+	// same on every node.
+	emulatedModel = "qemu64"
+	// minMemory in bytes: less can only be a slip of the unit.
+	minMemory = 1 << 20
+	// maxVCPUs is what QEMU's q35 takes.
+	maxVCPUs = 4096
+)
+
+// topology returns the guest's sockets, cores and threads, each at least 1. A spec that gives none of them gets as many
+// sockets as whole CPUs are limited or requested.
+func (c *converter) topology() (sockets, cores, threads uint32) {
+	if cpu := c.spec().CPU; cpu != nil && (cpu.Sockets != 0 || cpu.Cores != 0 || cpu.Threads != 0) {
+		return max(cpu.Sockets, 1), max(cpu.Cores, 1), max(cpu.Threads, 1)
+	}
+	r := &c.spec().Resources
+	for _, q := range []*resource.Quantity{r.Limits.Cpu(), r.Requests.Cpu()} {
+		if n := q.Value(); n > 0 {
+			return uint32(n), 1, 1
+		}
+	}
+	return 1, 1, 1
+}
+
+// maxSockets is how many sockets the guest could grow to.
+func (c *converter) maxSockets(sockets uint32) uint32 {
+	if cpu := c.spec().CPU; cpu != nil {
+		return max(cpu.MaxSockets, sockets)
+	}
+	return sockets
+}
+
+func (c *converter) vcpus() (*libvirtxml.DomainVCPU, *libvirtxml.DomainVCPUs) {
+	sockets, cores, threads := c.topology()
+	perSocket := uint(cores) * uint(threads)
+	count, most := uint(sockets)*perSocket, uint(c.maxSockets(sockets))*perSocket
+	if uint64(c.maxSockets(sockets))*uint64(cores)*uint64(threads) > maxVCPUs {
+		c.refuse(field.Invalid(c.path.Child("cpu"), most, "sockets × cores × threads must be at most 4096"))
+		return nil, nil
+	}
+	vcpu := &libvirtxml.DomainVCPU{Placement: "static", Value: most}
+	if most == count {
+		return vcpu, nil
+	}
+	list := &libvirtxml.DomainVCPUs{}
+	for id := range most {
+		enabled, hot := id < count, id >= perSocket
+		list.VCPU = append(list.VCPU, libvirtxml.DomainVCPUsVCPU{Id: ptr(id), Enabled: yesNo(&enabled), Hotpluggable: yesNo(&hot)})
+	}
+	vcpu.Current = count
+	return vcpu, list
+}
+
+func (c *converter) cpu() *libvirtxml.DomainCPU {
+	sockets, cores, threads := c.topology()
+	d := &libvirtxml.DomainCPU{Topology: &libvirtxml.DomainCPUTopology{
+		Sockets: int(c.maxSockets(sockets)), Cores: int(cores), Threads: int(threads),
+	}}
+	cpu := c.spec().CPU
+	model := ""
+	if cpu != nil {
+		model = cpu.Model
+		for _, f := range cpu.Features {
+			d.Features = append(d.Features, libvirtxml.DomainCPUFeature{Name: f.Name, Policy: policy(f)})
+		}
+	}
+	switch {
+	case isHost(model) && c.facts.KVM:
+		d.Mode = model
+		if model == "" {
+			d.Mode = v1.CPUModeHostModel
+		}
+	case isHost(model):
+		d.Mode, d.Match, d.Check = "custom", "exact", "none"
+		d.Model = &libvirtxml.DomainCPUModel{Fallback: "forbid", Value: emulatedModel}
+	default:
+		d.Mode, d.Match = "custom", "exact"
+		d.Model = &libvirtxml.DomainCPUModel{Fallback: "forbid", Value: model}
+		if !c.facts.KVM {
+			d.Check = "none"
+		}
+	}
+	return d
+}
+
+func policy(f v1.CPUFeature) string {
+	if f.Policy == "" {
+		return "require"
+	}
+	return f.Policy
+}
+
+func isHost(model string) bool {
+	return model == "" || model == v1.CPUModeHostModel || model == v1.CPUModeHostPassthrough
+}
+
+// memory is what the guest gets: spec.domain.memory.guest, or the memory requested, or the limit.
+func (c *converter) memory() *libvirtxml.DomainMemory {
+	q, path := c.guestMemory()
+	if q == nil {
+		c.refuse(field.Required(path, "the guest's memory, such as 1Gi"))
+		return nil
+	}
+	if q.Cmp(*resource.NewQuantity(minMemory, resource.BinarySI)) < 0 {
+		c.refuse(field.Invalid(path, q.String(), "must be at least 1Mi: a number without a unit counts bytes"))
+		return nil
+	}
+	return &libvirtxml.DomainMemory{Unit: "b", Value: uint(q.Value())}
+}
+
+func (c *converter) guestMemory() (*resource.Quantity, *field.Path) {
+	s := c.spec()
+	if s.Memory != nil && s.Memory.Guest != nil {
+		return s.Memory.Guest, c.path.Child("memory", "guest")
+	}
+	resources := c.path.Child("resources")
+	if q := s.Resources.Requests.Memory(); !q.IsZero() {
+		return q, resources.Child("requests", "memory")
+	}
+	if q := s.Resources.Limits.Memory(); !q.IsZero() {
+		return q, resources.Child("limits", "memory")
+	}
+	return nil, c.path.Child("memory", "guest")
+}
+
+func (c *converter) memoryBacking() *libvirtxml.DomainMemoryBacking {
+	m := c.spec().Memory
+	if m == nil || m.Hugepages == nil {
+		return nil
+	}
+	size, err := resource.ParseQuantity(strings.TrimSpace(m.Hugepages.PageSize))
+	if err != nil || size.Value() < 1<<10 {
+		c.refuse(field.Invalid(c.path.Child("memory", "hugepages", "pageSize"), m.Hugepages.PageSize, "must be a page size such as 2Mi or 1Gi"))
+		return nil
+	}
+	page := libvirtxml.DomainMemoryHugepage{Size: uint(size.Value() >> 10), Unit: "KiB"}
+	return &libvirtxml.DomainMemoryBacking{
+		MemoryHugePages: &libvirtxml.DomainMemoryHugepages{Hugepages: []libvirtxml.DomainMemoryHugepage{page}},
+		MemorySource:    &libvirtxml.DomainMemorySource{Type: "memfd"},
+	}
+}
