@@ -1,0 +1,198 @@
+// Package drivertest is what every driver must do, as tests: the fake is as good as the real one where both pass.
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/launcher/driver"
+)
+
+// patience bounds every wait; a loaded machine without KVM starts QEMU in a few seconds.
+const patience = 60 * time.Second
+
+// Driver is a driver under test, and two ways to hurt it.
+type Driver struct {
+	driver.Driver
+	// KillDaemon ends what runs guests; KillGuest ends the running guest's process.
+	KillDaemon func()
+	KillGuest  func()
+}
+
+// Run runs the suite. Each test opens a driver of its own, which open's test cleanup closes.
+func Run(t *testing.T, open func(*testing.T) Driver) {
+	for name, test := range map[string]func(*testing.T, Driver){
+		"a guest's life":                    life,
+		"a guest that never ran can change": redefine,
+		"nothing to start":                  nothing,
+		"bad XML":                           badXML,
+		"a guest that can't start":          cantStart,
+		"a guest that dies":                 dies,
+		"an ended guest never runs again":   noSecondLife,
+		"a daemon that dies":                daemonDies,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func life(t *testing.T, d Driver) {
+	want(t, d, driver.Absent, driver.NotEnded)
+	must(t, d.Define(t.Context(), guest(t, "")))
+	want(t, d, driver.Defined, driver.NotEnded)
+	must(t, d.Start(t.Context()))
+	s := await(t, d, driver.Running)
+	if s.Machine == "" || s.Started.IsZero() {
+		t.Errorf("a running guest has no machine type or start: %+v", s)
+	}
+	if err := d.Start(t.Context()); err == nil {
+		t.Error("a running guest was started again")
+	}
+	must(t, d.Act(t.Context(), driver.PressPower)) // nobody in this guest listens
+	want(t, d, driver.Running, driver.NotEnded)
+	must(t, d.Stop(t.Context()))
+	want(t, d, driver.Ended, driver.Destroyed)
+	must(t, d.Stop(t.Context()))
+	want(t, d, driver.Ended, driver.Destroyed)
+}
+
+func redefine(t *testing.T, d Driver) {
+	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Define(t.Context(), guest(t, "")))
+	want(t, d, driver.Defined, driver.NotEnded)
+}
+
+func nothing(t *testing.T, d Driver) {
+	if err := d.Start(t.Context()); err == nil {
+		t.Error("started nothing")
+	}
+	if err := d.Act(t.Context(), driver.PressPower); err == nil {
+		t.Error("pressed the power button of nothing")
+	}
+	must(t, d.Stop(t.Context()))
+	want(t, d, driver.Absent, driver.NotEnded)
+}
+
+func badXML(t *testing.T, d Driver) {
+	for _, xml := range []string{"", "<domain", "no XML"} {
+		if err := d.Define(t.Context(), xml); err == nil {
+			t.Errorf("stored %q", xml)
+		}
+	}
+	want(t, d, driver.Absent, driver.NotEnded)
+}
+
+func cantStart(t *testing.T, d Driver) {
+	must(t, d.Define(t.Context(), guest(t, "/nowhere/disk.img")))
+	if err := d.Start(t.Context()); err == nil {
+		t.Error("started a guest without its disk")
+	}
+	want(t, d, driver.Ended, driver.Failed)
+}
+
+func dies(t *testing.T, d Driver) {
+	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Start(t.Context()))
+	await(t, d, driver.Running)
+	d.KillGuest()
+	if s := await(t, d, driver.Ended); s.Why != driver.Failed {
+		t.Errorf("got %s, want failed", s.Why)
+	}
+}
+
+func noSecondLife(t *testing.T, d Driver) {
+	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Start(t.Context()))
+	must(t, d.Stop(t.Context()))
+	if err := d.Start(t.Context()); err == nil {
+		t.Error("an ended guest was started again")
+	}
+	must(t, d.Define(t.Context(), guest(t, "")))
+	want(t, d, driver.Ended, driver.Destroyed)
+}
+
+func daemonDies(t *testing.T, d Driver) {
+	d.KillDaemon()
+	deadline := time.After(patience)
+	for open := true; open; {
+		select {
+		case _, open = <-d.Events():
+		case <-deadline:
+			t.Fatal("nobody told that the daemon is gone")
+		}
+	}
+	if _, err := d.State(t.Context()); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("got %v, want %v", err, driver.ErrGone)
+	}
+}
+
+// guest returns the XML of a small guest with at most one disk and no system.
+func guest(t *testing.T, disk string) string {
+	t.Helper()
+	vmi := &v1.VirtualMachineInstance{}
+	vmi.Namespace, vmi.Name = "drivertest", "guest"
+	d := &vmi.Spec.Domain
+	d.Memory = &v1.Memory{Guest: resource.NewQuantity(32<<20, resource.BinarySI)}
+	d.Devices.AutoattachGraphicsDevice, d.Devices.AutoattachSerialConsole = new(bool), new(bool)
+	facts := domain.Facts{Sockets: domain.Sockets{Agent: filepath.Join(short(t), "agent.sock")}}
+	if disk != "" {
+		d.Devices.Disks = []v1.Disk{{Name: "root"}}
+		facts.Sources = map[string]domain.Source{"root": {Path: disk, Format: domain.Raw}}
+	}
+	dom, err := domain.Convert(vmi, facts)
+	must(t, err)
+	xml, err := dom.Marshal()
+	must(t, err)
+	return xml
+}
+
+// short makes a directory whose path leaves room for the name of a unix socket.
+func short(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "dt")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func want(t *testing.T, d Driver, phase driver.Phase, why driver.Why) {
+	t.Helper()
+	s, err := d.State(t.Context())
+	must(t, err)
+	if s.Phase != phase || s.Why != why {
+		t.Fatalf("got %s, %s; want %s, %s", s.Phase, s.Why, phase, why)
+	}
+}
+
+// await looks again after each event until the guest is in a phase.
+func await(t *testing.T, d Driver, phase driver.Phase) driver.State {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		s, err := d.State(ctx)
+		must(t, err)
+		if s.Phase == phase {
+			return s
+		}
+		select {
+		case <-d.Events():
+		case <-ctx.Done():
+			t.Fatalf("still %s, want %s", s.Phase, phase)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+// Package fake is a driver without a hypervisor: guests that are nothing but their state. It behaves as the real one
+// where a test can see, which drivertest proves.
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"libvirt.org/go/libvirtxml"
+
+	"virtstack.io/virtstack/launcher/driver"
+)
+
+// Driver is a driver.Driver in memory. Its other methods are the guest's and the world's side.
+type Driver struct {
+	mu     sync.Mutex
+	events chan struct{}
+	gone   bool
+	deaf   bool
+	guest  *libvirtxml.Domain
+	state  driver.State
+	starts int
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// Open returns a driver with no guest.
+func Open() *Driver { return &Driver{events: make(chan struct{}, 1)} }
+
+// Die ends the hypervisor daemon; the guest goes on unseen.
+func (d *Driver) Die() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.gone {
+		d.gone = true
+		close(d.events)
+	}
+}
+
+// End ends the running guest from inside, for a reason.
+func (d *Driver) End(why driver.Why) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.state.Phase.Alive() {
+		d.end(why)
+	}
+}
+
+// Deafen makes the guest's system ignore the power button.
+func (d *Driver) Deafen() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deaf = true
+}
+
+// Starts counts how often a guest was started.
+func (d *Driver) Starts() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.starts
+}
+
+// Events implements driver.Driver.
+func (d *Driver) Events() <-chan struct{} { return d.events }
+
+// State implements driver.Driver.
+func (d *Driver) State(context.Context) (driver.State, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gone {
+		return driver.State{}, fmt.Errorf("reading the guest's state: %w", driver.ErrGone)
+	}
+	return d.state, nil
+}
+
+// Define implements driver.Driver.
+func (d *Driver) Define(_ context.Context, xml string) error {
+	var guest libvirtxml.Domain
+	if err := guest.Unmarshal(xml); err != nil {
+		return fmt.Errorf("storing the guest: %w", err)
+	}
+	return d.with("storing the guest", func() error {
+		if d.state.Phase == driver.Absent {
+			d.state.Phase = driver.Defined
+		}
+		d.guest, d.state.Machine = &guest, guest.OS.Type.Machine
+		return nil
+	})
+}
+
+// Start implements driver.Driver. A guest with a disk that isn't there ends at once.
+func (d *Driver) Start(context.Context) error {
+	return d.with("starting the guest", func() error {
+		if d.state.Phase != driver.Defined {
+			return fmt.Errorf("it is %s", d.state.Phase)
+		}
+		d.starts++
+		d.state.Started = time.Now()
+		for _, disk := range d.guest.Devices.Disks {
+			if err := there(disk.Source); err != nil {
+				d.end(driver.Failed)
+				return err
+			}
+		}
+		d.state.Phase = driver.Running
+		d.changed()
+		return nil
+	})
+}
+
+func there(s *libvirtxml.DomainDiskSource) error {
+	if s == nil || s.File == nil {
+		return nil
+	}
+	_, err := os.Stat(s.File.File)
+	return err
+}
+
+// Stop implements driver.Driver.
+func (d *Driver) Stop(context.Context) error {
+	return d.with("stopping the guest", func() error {
+		if d.state.Phase.Alive() {
+			d.end(driver.Destroyed)
+		}
+		return nil
+	})
+}
+
+// Act implements driver.Driver. Only a guest with a disk has a system that listens.
+func (d *Driver) Act(_ context.Context, act driver.Act) error {
+	return d.with("asking the guest", func() error {
+		if act != driver.PressPower {
+			return errors.New("unknown act")
+		}
+		if !d.state.Phase.Alive() {
+			return fmt.Errorf("it is %s", d.state.Phase)
+		}
+		if !d.deaf && len(d.guest.Devices.Disks) > 0 {
+			d.end(driver.Shutdown)
+		}
+		return nil
+	})
+}
+
+func (d *Driver) with(doing string, do func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gone {
+		return fmt.Errorf("%s: %w", doing, driver.ErrGone)
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+func (d *Driver) end(why driver.Why) {
+	d.state.Phase, d.state.Why = driver.Ended, why
+	d.changed()
+}
+
+func (d *Driver) changed() {
+	if d.gone {
+		return
+	}
+	select {
+	case d.events <- struct{}{}:
+	default: // one is waiting already
+	}
+}

@@ -1,0 +1,263 @@
+// Package libvirt runs a guest through a libvirtd of its own. It is the only package that reaches the libvirt library,
+// which is loaded when it is first used (build tags libvirt_dlopen, libvirt_without_lxc).
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	libvirtgo "libvirt.org/go/libvirt"
+	"libvirt.org/go/libvirtxml"
+
+	"virtstack.io/virtstack/launcher/driver"
+)
+
+// Options say where a driver keeps its things.
+type Options struct {
+	// Dir is a directory for sockets, configuration, logs and cache. It must be short: libvirt's sockets below it have
+	// to fit 107 bytes.
+	Dir string
+	// Log gets what libvirtd has to say.
+	Log io.Writer
+}
+
+// Driver is a driver.Driver on a libvirtd that it started.
+type Driver struct {
+	daemon *daemon
+	conn   *libvirtgo.Connect
+	events chan struct{}
+
+	mu      sync.Mutex
+	closed  bool // events is
+	machine string
+	started time.Time
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// Open starts a libvirtd and returns when it serves. The driver must be closed.
+func Open(ctx context.Context, o Options) (*Driver, error) {
+	if err := runEvents(); err != nil {
+		return nil, fmt.Errorf("starting libvirt's event loop: %w", err)
+	}
+	daemon, err := startDaemon(o.Dir, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{daemon: daemon, events: make(chan struct{}, 1)}
+	if d.conn, err = daemon.connect(ctx); err != nil {
+		daemon.stop()
+		return nil, err
+	}
+	changed := func(*libvirtgo.Connect, *libvirtgo.Domain, *libvirtgo.DomainEventLifecycle) { d.changed() }
+	if _, err := d.conn.DomainEventLifecycleRegister(nil, changed); err != nil {
+		daemon.stop()
+		return nil, fmt.Errorf("asking for events: %w", plain(err))
+	}
+	go func() {
+		<-daemon.gone
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		close(d.events)
+		d.closed = true
+	}()
+	return d, nil
+}
+
+// runEvents runs the library's event loop, which is one for the process and has no end.
+var runEvents = sync.OnceValue(func() error {
+	if err := libvirtgo.EventRegisterDefaultImpl(); err != nil {
+		return err
+	}
+	go func() {
+		for libvirtgo.EventRunDefaultImpl() == nil {
+			continue // returns after each event
+		}
+	}()
+	return nil
+})
+
+// Close ends libvirtd; a guest that runs goes on without it.
+func (d *Driver) Close() { d.daemon.stop() }
+
+// Events implements driver.Driver.
+func (d *Driver) Events() <-chan struct{} { return d.events }
+
+func (d *Driver) changed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	select {
+	case d.events <- struct{}{}:
+	default: // one is waiting already
+	}
+}
+
+// State implements driver.Driver.
+func (d *Driver) State(context.Context) (driver.State, error) {
+	dom, err := d.domain()
+	if err != nil || dom == nil {
+		return driver.State{}, d.failed("reading the guest's state", err)
+	}
+	defer free(dom)
+	state, reason, err := dom.GetState()
+	if err != nil {
+		return driver.State{}, d.failed("reading the guest's state", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := driver.State{Machine: d.machine, Started: d.started}
+	s.Phase, s.Why = phase(state, reason)
+	return s, nil
+}
+
+// phase reads libvirt's state. A guest that is off and whose reason is not known never ran.
+func phase(state libvirtgo.DomainState, reason int) (driver.Phase, driver.Why) {
+	switch state {
+	case libvirtgo.DOMAIN_PAUSED, libvirtgo.DOMAIN_PMSUSPENDED:
+		return driver.Paused, driver.NotEnded
+	case libvirtgo.DOMAIN_SHUTDOWN:
+		return driver.ShuttingDown, driver.NotEnded
+	case libvirtgo.DOMAIN_CRASHED:
+		return driver.Ended, driver.Crashed
+	case libvirtgo.DOMAIN_SHUTOFF:
+		return off(libvirtgo.DomainShutoffReason(reason))
+	default:
+		return driver.Running, driver.NotEnded
+	}
+}
+
+func off(reason libvirtgo.DomainShutoffReason) (driver.Phase, driver.Why) {
+	switch reason {
+	case libvirtgo.DOMAIN_SHUTOFF_UNKNOWN:
+		return driver.Defined, driver.NotEnded
+	case libvirtgo.DOMAIN_SHUTOFF_SHUTDOWN:
+		return driver.Ended, driver.Shutdown
+	case libvirtgo.DOMAIN_SHUTOFF_DESTROYED:
+		return driver.Ended, driver.Destroyed
+	case libvirtgo.DOMAIN_SHUTOFF_CRASHED:
+		return driver.Ended, driver.Crashed
+	default:
+		return driver.Ended, driver.Failed
+	}
+}
+
+// Define implements driver.Driver.
+func (d *Driver) Define(_ context.Context, xml string) error {
+	dom, err := d.conn.DomainDefineXML(xml)
+	if err != nil {
+		return d.failed("storing the guest", err)
+	}
+	defer free(dom)
+	stored, err := dom.GetXMLDesc(libvirtgo.DOMAIN_XML_INACTIVE)
+	if err != nil {
+		return d.failed("reading the stored guest", err)
+	}
+	var parsed libvirtxml.Domain
+	if err := parsed.Unmarshal(stored); err != nil {
+		return fmt.Errorf("reading the stored guest: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.machine = parsed.OS.Type.Machine
+	return nil
+}
+
+// Start implements driver.Driver.
+func (d *Driver) Start(ctx context.Context) error {
+	s, err := d.State(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Phase != driver.Defined {
+		return fmt.Errorf("starting the guest: it is %s", s.Phase)
+	}
+	dom, err := d.must()
+	if err != nil {
+		return d.failed("starting the guest", err)
+	}
+	defer free(dom)
+	d.mu.Lock()
+	d.started = time.Now()
+	d.mu.Unlock()
+	return d.failed("starting the guest", dom.Create())
+}
+
+// Stop implements driver.Driver.
+func (d *Driver) Stop(context.Context) error {
+	dom, err := d.domain()
+	if err != nil || dom == nil {
+		return d.failed("stopping the guest", err)
+	}
+	defer free(dom)
+	err = dom.Destroy()
+	if is(err, libvirtgo.ERR_OPERATION_INVALID) {
+		return nil // it doesn't run
+	}
+	return d.failed("stopping the guest", err)
+}
+
+// Act implements driver.Driver.
+func (d *Driver) Act(_ context.Context, act driver.Act) error {
+	dom, err := d.must()
+	if err != nil {
+		return d.failed("asking the guest", err)
+	}
+	defer free(dom)
+	switch act {
+	case driver.PressPower:
+		return d.failed("pressing the power button", dom.ShutdownFlags(libvirtgo.DOMAIN_SHUTDOWN_ACPI_POWER_BTN))
+	default:
+		return fmt.Errorf("asking the guest: unknown act %d", act)
+	}
+}
+
+// domain returns the one domain; nil: it was not defined.
+func (d *Driver) domain() (*libvirtgo.Domain, error) {
+	all, err := d.conn.ListAllDomains(0)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+func (d *Driver) must() (*libvirtgo.Domain, error) {
+	dom, err := d.domain()
+	if err == nil && dom == nil {
+		return nil, errors.New("it is absent")
+	}
+	return dom, err
+}
+
+func free(dom *libvirtgo.Domain) { _ = dom.Free() } // fails only for a handle that is free already
+
+// failed wraps an error of libvirt, and tells when its cause is the daemon's death.
+func (d *Driver) failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if alive, err := d.conn.IsAlive(); err == nil && !alive {
+		return fmt.Errorf("%s: %w", doing, driver.ErrGone)
+	}
+	return fmt.Errorf("%s: %w", doing, plain(err))
+}
+
+func is(err error, code libvirtgo.ErrorNumber) bool {
+	var e libvirtgo.Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// plain drops the numbers around libvirt's message.
+func plain(err error) error {
+	var e libvirtgo.Error
+	if errors.As(err, &e) {
+		return errors.New(e.Message)
+	}
+	return err
+}
