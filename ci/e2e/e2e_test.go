@@ -1,0 +1,205 @@
+//go:build e2e
+
+// Package e2e proves on the dev cluster what only real parts can prove: kubelet, containerd, libvirt, QEMU, a guest and
+// a Git server. It needs "make up" and the images loaded, and fails where they are missing.
+package e2e
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"virtstack.io/virtstack/ci/lab"
+)
+
+var (
+	theLab *lab.Lab
+
+	//go:embed testdata/vm.yaml
+	vmYAML []byte
+	//go:embed testdata/tenant.yaml
+	tenantYAML string
+)
+
+func TestMain(m *testing.M) {
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	defer cancel()
+	var err error
+	if theLab, err = lab.Open(); err == nil {
+		if err = theLab.Install(ctx); err == nil {
+			err = theLab.StartGitServer(ctx)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// place is a namespace of one test, emptied of VMs at its end.
+type place struct {
+	t  *testing.T
+	ns string
+}
+
+func newPlace(t *testing.T, name string) place {
+	t.Helper()
+	p := place{t, "e2e-" + name}
+	p.must(theLab.Namespace(t.Context(), p.ns))
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.describe()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if _, err := theLab.Kubectl(ctx, "delete", "namespace", p.ns, "--timeout=100s"); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func (p place) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p place) describe() {
+	for _, args := range [][]string{
+		{"get", "vm,vmi,pod,bundle", "-n", p.ns, "-o", "yaml"}, {"get", "events", "-n", p.ns},
+	} {
+		out, err := theLab.Kubectl(context.Background(), args...)
+		p.t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// vm returns the test's VM under another name, changed by the given functions.
+func (p place) vm(name string, change ...func(*v1.VirtualMachine)) *v1.VirtualMachine {
+	p.t.Helper()
+	vm := &v1.VirtualMachine{}
+	p.must(yaml.UnmarshalStrict(vmYAML, vm))
+	vm.Namespace, vm.Name = p.ns, name
+	for _, c := range change {
+		c(vm)
+	}
+	return vm
+}
+
+func (p place) create(o client.Object) {
+	p.t.Helper()
+	p.must(theLab.Client.Create(p.t.Context(), o))
+}
+
+func (p place) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.ns, Name: name}
+}
+
+// status waits until the VM's printableStatus is the wanted one.
+func (p place) status(name string, want v1.VirtualMachinePrintableStatus, limit time.Duration) *v1.VirtualMachine {
+	p.t.Helper()
+	vm := &v1.VirtualMachine{}
+	p.must(lab.Until(p.t.Context(), limit, fmt.Sprintf("VM %s to be %s", name, want), func(ctx context.Context) (bool, string, error) {
+		*vm = v1.VirtualMachine{}
+		err := theLab.Client.Get(ctx, p.key(name), vm)
+		return vm.Status.PrintableStatus == want, string(vm.Status.PrintableStatus), err
+	}))
+	return vm
+}
+
+// phase waits until the VMI is in the wanted phase.
+func (p place) phase(name string, want v1.VirtualMachineInstancePhase, limit time.Duration) *v1.VirtualMachineInstance {
+	p.t.Helper()
+	vmi := &v1.VirtualMachineInstance{}
+	p.must(lab.Until(p.t.Context(), limit, fmt.Sprintf("VMI %s to be %s", name, want), func(ctx context.Context) (bool, string, error) {
+		*vmi = v1.VirtualMachineInstance{}
+		err := theLab.Client.Get(ctx, p.key(name), vmi)
+		return vmi.Status.Phase == want, string(vmi.Status.Phase), err
+	}))
+	return vmi
+}
+
+func (p place) gone(o client.Object, name string, limit time.Duration) {
+	p.t.Helper()
+	p.must(lab.Until(p.t.Context(), limit, name+" to be gone", func(ctx context.Context) (bool, string, error) {
+		err := theLab.Client.Get(ctx, p.key(name), o)
+		return apierrors.IsNotFound(err), fmt.Sprintf("%T %s", o, name), client.IgnoreNotFound(err)
+	}))
+}
+
+// login opens the console and waits for the prompt of a guest of that host name.
+func (p place) login(name string, limit time.Duration) *lab.Console {
+	p.t.Helper()
+	c, err := theLab.Console(p.t.Context(), p.ns, name)
+	p.must(err)
+	p.t.Cleanup(func() { _ = c.Close() })
+	p.must(c.Expect(p.t.Context(), name+" login:", limit))
+	return c
+}
+
+// shell logs in as root and waits for its prompt.
+func (p place) shell(name string) *lab.Console {
+	p.t.Helper()
+	c := p.login(name, time.Minute)
+	p.must(c.Send("root\n"))
+	p.must(c.Expect(p.t.Context(), "# ", 20*time.Second))
+	return c
+}
+
+// process is a process as it can't be mistaken for another: its pid and start time (field 22 of /proc/PID/stat).
+type process struct {
+	pid     int
+	started string
+}
+
+// find returns the processes whose command line contains all the texts.
+func find(texts ...string) []process {
+	var found []process
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		raw, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !containsAll(string(raw), texts) {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		fields := strings.Fields(string(stat)[strings.LastIndex(string(stat), ")")+1:])
+		if err != nil || len(fields) < 20 || fields[0] == "Z" {
+			continue
+		}
+		p := process{started: fields[19]}
+		fmt.Sscan(filepath.Base(dir), &p.pid)
+		found = append(found, p)
+	}
+	return found
+}
+
+func containsAll(s string, texts []string) bool {
+	for _, t := range texts {
+		if !strings.Contains(s, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// qemu returns the one QEMU of a VMI; none or two is a failure (design: at most one, ever).
+func (p place) qemu(name string) process {
+	p.t.Helper()
+	found := find("qemu-system", "guest="+p.ns+"_"+name+",")
+	if len(found) != 1 {
+		p.t.Fatalf("VMI %s has %d QEMU processes, want 1: %v", name, len(found), found)
+	}
+	return found[0]
+}

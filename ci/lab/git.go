@@ -1,0 +1,125 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// GitPort is where the dev cluster's Git server listens on HostAddress.
+const GitPort = 3080
+
+// GitURL is a repository's address, the same from Pods and from the shell.
+func GitURL(repo string) string {
+	return fmt.Sprintf("http://%s:%d/%s.git", HostAddress, GitPort, repo)
+}
+
+// StartGitServer starts the Git server unless one of this checkout runs. It outlives the caller: "make down" ends it
+// by its pid file in the cluster's run directory.
+func (l *Lab) StartGitServer(ctx context.Context) error {
+	addr := net.JoinHostPort(HostAddress, strconv.Itoa(GitPort))
+	if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
+		return conn.Close()
+	}
+	bin := filepath.Join(l.State(), "bin", "gitserver")
+	if _, err := l.Run(ctx, "go", "build", "-o", bin, "./ci/gitserver"); err != nil {
+		return err
+	}
+	run := filepath.Join(l.State(), "run")
+	log, err := os.Create(filepath.Join(run, "gitserver.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	root := filepath.Join(l.State(), "git")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	cmd := exec.Command(bin, "-root", root, "-listen", addr)
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(run, "gitserver.pid"), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o644); err != nil {
+		return errors.Join(err, cmd.Process.Kill())
+	}
+	return Until(ctx, 10*time.Second, "the Git server", func(context.Context) (bool, string, error) {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return false, "", err
+		}
+		return true, "", conn.Close()
+	})
+}
+
+// Repo is a clone of one of the Git server's repositories.
+type Repo struct {
+	Dir, URL string
+}
+
+// Clone clones the repository into dir, which is emptied first; a new repository has no commit.
+func Clone(ctx context.Context, repo, dir string) (*Repo, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, err
+	}
+	r := &Repo{dir, GitURL(repo)}
+	if _, err := git(ctx, "", "clone", "--quiet", r.URL, dir); err != nil {
+		return nil, err
+	}
+	_, err := git(ctx, dir, "checkout", "--quiet", "-B", "main")
+	return r, err
+}
+
+// Commit writes the files (path to content; nil removes), commits what changed and pushes it. It returns the commit's
+// hash. Nothing to commit is an error.
+func (r *Repo) Commit(ctx context.Context, message string, files map[string][]byte) (string, error) {
+	for path, content := range files {
+		if err := r.write(path, content); err != nil {
+			return "", err
+		}
+	}
+	for _, args := range [][]string{{"add", "--all"}, {"commit", "--quiet", "-m", message}, {"push", "--quiet", "origin", "main"}} {
+		if _, err := git(ctx, r.Dir, args...); err != nil {
+			return "", err
+		}
+	}
+	return git(ctx, r.Dir, "rev-parse", "HEAD")
+}
+
+func (r *Repo) write(path string, content []byte) error {
+	path = filepath.Join(r.Dir, path)
+	if content == nil {
+		return os.Remove(path)
+	}
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}
+
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "user.name=virtstack", "-c", "user.email=virtstack@localhost"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

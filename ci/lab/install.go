@@ -1,0 +1,86 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// image is an entry of images.json, which ci/images writes.
+type image struct {
+	Ref string `json:"ref"`
+}
+
+// overlay is overlays/dev with the images that were just built, named by content: applying it again after a change
+// rolls the components.
+const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../../overlays/dev]
+configurations: [../../bundles/operator/images.yaml]
+images:
+%s`
+
+// Overlay writes .cluster/overlay and returns its directory.
+func (l *Lab) Overlay() (string, error) {
+	raw, err := os.ReadFile(filepath.Join(l.State(), "images", "images.json"))
+	if err != nil {
+		return "", fmt.Errorf("reading what was built (make build): %w", err)
+	}
+	var built map[string]image
+	if err := json.Unmarshal(raw, &built); err != nil {
+		return "", err
+	}
+	var entries strings.Builder
+	for _, name := range []string{"virtstack", "virt-launcher"} {
+		at := strings.LastIndex(built[name].Ref, ":")
+		if at < 0 {
+			return "", fmt.Errorf("images.json has no reference for %s", name)
+		}
+		ref := built[name].Ref
+		fmt.Fprintf(&entries, "- {name: %s, newTag: %q}\n", ref[:at], ref[at+1:])
+	}
+	dir := filepath.Join(l.State(), "overlay")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, entries.String()), 0o644)
+}
+
+// Install applies the overlay and the KubeVirt CR and waits until it is Available and up to date.
+func (l *Lab) Install(ctx context.Context) error {
+	dir, err := l.Overlay()
+	if err != nil {
+		return err
+	}
+	if _, err := l.Kubectl(ctx, "apply", "--server-side", "-k", dir); err != nil {
+		return err
+	}
+	for _, d := range []string{"virt-operator", "virt-bundles"} {
+		if _, err := l.Kubectl(ctx, "-n", "kubevirt", "rollout", "status", "deployment/"+d, "--timeout=120s"); err != nil {
+			return err
+		}
+	}
+	err = Until(ctx, time.Minute, "the KubeVirt CR to be admitted", func(ctx context.Context) (bool, string, error) {
+		_, err := l.Kubectl(ctx, "apply", "--server-side", "-f", "overlays/dev/kubevirt.yaml")
+		return err == nil, "", err
+	})
+	if err != nil {
+		return err
+	}
+	return l.Available(ctx, 4*time.Minute)
+}
+
+// Available waits until the KubeVirt CR says Available, not Progressing, and that it has seen its last change.
+func (l *Lab) Available(ctx context.Context, limit time.Duration) error {
+	const path = `{.metadata.generation} {.status.observedGeneration} {.status.conditions[?(@.type=="Available")].status} {.status.conditions[?(@.type=="Progressing")].status} {.status.phase} {.status.conditions[*].message}`
+	return Until(ctx, limit, "KubeVirt to be Available", func(ctx context.Context) (bool, string, error) {
+		out, err := l.Kubectl(ctx, "-n", "kubevirt", "get", "kubevirt", "kubevirt", "-o", "jsonpath="+path)
+		f := strings.Fields(out)
+		ok := len(f) >= 4 && f[0] == f[1] && f[2] == "True" && f[3] == "False"
+		return ok, out, err
+	})
+}
