@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	v1 "kubevirt.io/api/core/v1"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"virtstack.io/virtstack/ci/lab"
 )
 
 // The launcher Pod passes the restricted Pod Security Standard, and its processes are as confined as it says.
@@ -22,19 +24,19 @@ func TestLauncherIsConfined(t *testing.T) {
 	p.create(p.vm("web"))
 	p.phase("web", v1.Running, 2*time.Minute)
 
-	all := inPod(p.qemu("web"), "")
+	all := lab.PodProcesses(p.ns + "_web")
 	if len(all) < 3 {
 		t.Errorf("launcher Pod has processes %v, want launcher, libvirtd and QEMU", all)
 	}
 	for _, proc := range all {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", proc.pid))
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", proc.PID))
 		p.must(err)
 		for _, want := range []string{"\nUid:\t107\t107\t107\t107\n", "\nCapEff:\t0000000000000000\n", "\nCapBnd:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n"} {
 			if !strings.Contains(string(status), want) {
-				t.Errorf("process %d: want %q in its status:\n%s", proc.pid, strings.TrimSpace(want), status)
+				t.Errorf("process %d: want %q in its status:\n%s", proc.PID, strings.TrimSpace(want), status)
 			}
 		}
-		root := fmt.Sprintf("/proc/%d/root", proc.pid)
+		root := fmt.Sprintf("/proc/%d/root", proc.PID)
 		for _, shell := range []string{"/bin/sh", "/bin/bash", "/bin/busybox", "/usr/bin/busybox"} {
 			if _, err := os.Lstat(root + shell); err == nil {
 				t.Errorf("the launcher image has a shell: %s", shell)

@@ -9,7 +9,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -158,31 +157,14 @@ func (p place) shell(name string) *lab.Console {
 	return c
 }
 
-// process is a process as it can't be mistaken for another: its pid and start time (field 22 of /proc/PID/stat).
-type process struct {
-	pid     int
-	started string
-}
-
-// find returns the processes whose command line contains all the texts.
-func find(texts ...string) []process {
-	var found []process
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
-		raw, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil || !containsAll(string(raw), texts) {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-		fields := strings.Fields(string(stat)[strings.LastIndex(string(stat), ")")+1:])
-		if err != nil || len(fields) < 20 || fields[0] == "Z" {
-			continue
-		}
-		p := process{started: fields[19]}
-		fmt.Sscan(filepath.Base(dir), &p.pid)
-		found = append(found, p)
+// qemu returns the one QEMU of a VMI; none or two is a failure (design: at most one, ever).
+func (p place) qemu(name string) lab.Process {
+	p.t.Helper()
+	found := lab.QEMU(p.ns + "_" + name)
+	if len(found) != 1 {
+		p.t.Fatalf("VMI %s has %d QEMU processes, want 1: %v", name, len(found), found)
 	}
-	return found
+	return found[0]
 }
 
 func containsAll(s string, texts []string) bool {
@@ -192,14 +174,4 @@ func containsAll(s string, texts []string) bool {
 		}
 	}
 	return true
-}
-
-// qemu returns the one QEMU of a VMI; none or two is a failure (design: at most one, ever).
-func (p place) qemu(name string) process {
-	p.t.Helper()
-	found := find("qemu-system", "guest="+p.ns+"_"+name+",")
-	if len(found) != 1 {
-		p.t.Fatalf("VMI %s has %d QEMU processes, want 1: %v", name, len(found), found)
-	}
-	return found[0]
 }

@@ -108,7 +108,7 @@ func TestCommitBecomesRunningVM(t *testing.T) {
 		last := f.commit("Remove web", map[string][]byte{"vms/web.yaml": nil, "vms/kustomization.yaml": []byte("resources: []\n")})
 		f.gone(&v1.VirtualMachine{}, "web", time.Minute)
 		f.bundle("True", 30*time.Second, last)
-		if left := find("qemu-system", f.ns); len(left) != 0 {
+		if left := lab.Processes("qemu-system", f.ns); len(left) != 0 {
 			t.Errorf("QEMU left: %v", left)
 		}
 	})

@@ -47,7 +47,7 @@ func TestVerbsStartStopRestart(t *testing.T) {
 	virtctl("stop")
 	p.gone(&v1.VirtualMachineInstance{}, "web", time.Minute)
 	p.status("web", v1.VirtualMachineStatusStopped, 30*time.Second)
-	if left := find("qemu-system", p.ns); len(left) != 0 {
+	if left := lab.Processes("qemu-system", p.ns); len(left) != 0 {
 		t.Errorf("QEMU left after stop: %v", left)
 	}
 }
@@ -81,8 +81,10 @@ func TestLauncherWhoseLibvirtDies(t *testing.T) {
 	watch, err := theLab.Client.Watch(t.Context(), &v1.VirtualMachineInstanceList{}, client.InNamespace(p.ns))
 	p.must(err)
 	defer watch.Stop()
-	for _, d := range inPod(p.qemu("web"), "libvirtd") {
-		p.must(syscall.Kill(d.pid, syscall.SIGKILL))
+	for _, d := range lab.PodProcesses(p.ns + "_web") {
+		if d.Name == "libvirtd" {
+			p.must(syscall.Kill(d.PID, syscall.SIGKILL))
+		}
 	}
 	deadline := time.After(time.Minute)
 	for failed := false; !failed; {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/ci/lab"
 )
 
 // A guest is never stopped by what happens to our components: the same QEMU, by pid and start time, lives through the
@@ -20,12 +22,12 @@ func TestGuestSurvivesItsControlPlane(t *testing.T) {
 	before := p.qemu("web")
 	for _, component := range []string{"virt-handler", "virt-controller", "virt-api", "virt-operator"} {
 		t.Run("kill -9 "+component, func(t *testing.T) {
-			victims := find("/usr/bin/" + component)
+			victims := lab.Processes("/usr/bin/" + component)
 			if len(victims) == 0 {
 				t.Fatalf("no process of %s", component)
 			}
 			for _, v := range victims {
-				p.must(syscall.Kill(v.pid, syscall.SIGKILL))
+				p.must(syscall.Kill(v.PID, syscall.SIGKILL))
 			}
 			p.back(component)
 			if after := p.qemu("web"); after != before {
