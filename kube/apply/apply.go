@@ -3,8 +3,14 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // Applier applies with one field manager: one controller and kind each (writers.md).
@@ -13,8 +19,130 @@ type Applier struct {
 	Manager string
 }
 
+// Option changes how one apply is built or sent.
+type Option func(*options)
+
+type options struct {
+	keep  map[string]bool
+	force bool
+}
+
+// Keep leaves a zero value in the apply where its path is one of these: names joined by dots beneath the applied part,
+// list entries skipped over, as in "volumeStatus.target". For what a schema requires, and for a false or 0 that says
+// something.
+func Keep(paths ...string) Option {
+	return func(o *options) {
+		for _, p := range paths {
+			o.keep[p] = true
+		}
+	}
+}
+
+// Force takes fields from other managers; only where writers.md says so.
+func Force() Option { return func(o *options) { o.force = true } }
+
 // Status makes the fields under .status that this manager owns exactly those of status, a pointer to the kind's
 // status struct: zero values are left out, fields it owned before and no longer sets are dropped. live is the object
-// as observed; nothing is sent when it shows that nothing would change. A conflict with another manager is an error
-// for which apierrors.IsConflict holds.
-func (a Applier) Status(ctx context.Context, live client.Object, status any) error
+// as observed, with its managedFields; nothing is sent when it shows that nothing would change. A conflict with
+// another manager, and an object that was deleted and made anew since, are errors for which apierrors.IsConflict
+// holds.
+func (a Applier) Status(ctx context.Context, live client.Object, status any, opts ...Option) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("converting status: %w", err)
+	}
+	o := gather(opts)
+	return a.apply(ctx, live, "status", map[string]any{"status": pruned(fields, "", o.keep)}, o)
+}
+
+// Metadata are the parts of an object's metadata that a manager may own.
+type Metadata struct {
+	Labels, Annotations map[string]string
+	Finalizers          []string
+}
+
+// Metadata is Status for labels, annotations and finalizers. A finalizer that another manager set as well, the
+// object's creator for one, stays.
+func (a Applier) Metadata(ctx context.Context, live client.Object, m Metadata, opts ...Option) error {
+	fields := map[string]any{}
+	if len(m.Labels) > 0 {
+		fields["labels"] = anyMap(m.Labels)
+	}
+	if len(m.Annotations) > 0 {
+		fields["annotations"] = anyMap(m.Annotations)
+	}
+	for _, f := range m.Finalizers {
+		list, _ := fields["finalizers"].([]any)
+		fields["finalizers"] = append(list, f)
+	}
+	return a.apply(ctx, live, "", map[string]any{"metadata": fields}, gather(opts))
+}
+
+func gather(opts []Option) options {
+	o := options{keep: map[string]bool{}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+func anyMap(in map[string]string) map[string]any {
+	out := make(map[string]any, len(in))
+	for k, v := range in {
+		out[k] = v
+	}
+	return out
+}
+
+// apply sends fields, a tree from the object's root, to the object itself or its subresource.
+func (a Applier) apply(ctx context.Context, live client.Object, subresource string, fields map[string]any, o options) error {
+	settled, err := a.settled(live, subresource, fields)
+	if err != nil || settled {
+		return err
+	}
+	body, err := a.body(live, fields)
+	if err != nil {
+		return err
+	}
+	// The answer goes into an object of live's own type: so a client that waits for its cache to catch up with its
+	// writes knows which cache.
+	answer := reflect.New(reflect.TypeOf(live).Elem()).Interface().(client.Object)
+	answer.SetNamespace(live.GetNamespace())
+	answer.SetName(live.GetName())
+	patch := client.RawPatch(types.ApplyPatchType, body)
+	if subresource == "" {
+		opts := []client.PatchOption{client.FieldOwner(a.Manager)}
+		if o.force {
+			opts = append(opts, client.ForceOwnership)
+		}
+		return a.Client.Patch(ctx, answer, patch, opts...)
+	}
+	opts := []client.SubResourcePatchOption{client.FieldOwner(a.Manager)}
+	if o.force {
+		opts = append(opts, client.ForceOwnership)
+	}
+	return a.Client.SubResource(subresource).Patch(ctx, answer, patch, opts...)
+}
+
+// body adds to fields what names the object. The UID makes an apply to a namesake a conflict.
+func (a Applier) body(live client.Object, fields map[string]any) ([]byte, error) {
+	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	metadata := map[string]any{"name": live.GetName(), "uid": string(live.GetUID())}
+	if live.GetNamespace() != "" {
+		metadata["namespace"] = live.GetNamespace()
+	}
+	object := map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind, "metadata": metadata}
+	for part, value := range fields {
+		if part != "metadata" {
+			object[part] = value
+			continue
+		}
+		for k, v := range value.(map[string]any) {
+			metadata[k] = v
+		}
+	}
+	return json.Marshal(object)
+}

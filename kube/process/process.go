@@ -16,6 +16,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -38,6 +39,9 @@ type Process struct {
 	// QPS and Burst limit calls of the API server, in requests per second and requests; zero: 200 and 400.
 	QPS   float32
 	Burst int
+	// FreshReads makes reads from the cache wait until it shows the process's own writes, so that a round never repeats
+	// what the one before did. The cache must hold whatever is written, selectors considered.
+	FreshReads bool
 	// Setup adds the component's controllers and servers to the manager. ctx ends with the process.
 	Setup func(ctx context.Context, mgr ctrl.Manager) error
 }
@@ -122,6 +126,7 @@ func (p Process) manager(cfg *rest.Config, f flags) (ctrl.Manager, error) {
 		LeaderElectionID:              p.Name,
 		LeaderElectionNamespace:       names.Namespace,
 		LeaderElectionReleaseOnCancel: true,
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &p.FreshReads}},
 	})
 	if err != nil {
 		return nil, err
