@@ -1,0 +1,242 @@
+package network
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+const (
+	podIP    = "10.99.0.2"
+	clientIP = "10.99.0.1"
+	guestIP  = "10.0.2.2"
+)
+
+// namespace makes a network namespace that goes with the test.
+func namespace(t *testing.T) *os.File {
+	t.Helper()
+	type result struct {
+		ns  *os.File
+		err error
+	}
+	made := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			made <- result{nil, err}
+			return
+		}
+		ns, err := os.Open("/proc/thread-self/ns/net")
+		made <- result{ns, err}
+	}()
+	r := <-made
+	if r.err != nil {
+		t.Fatalf("making a network namespace (it takes root): %v", r.err)
+	}
+	t.Cleanup(func() { r.ns.Close() })
+	return r.ns
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wire connects a to b by a veth pair.
+func wire(t *testing.T, a *os.File, nameA string, b *os.File, nameB string) {
+	t.Helper()
+	must(t, onThread(a, func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU = nameA, 1450
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: nameB, PeerMTU: 1450, PeerNamespace: netlink.NsFd(int(b.Fd()))})
+	}))
+}
+
+// raise gives a device an address, where it has one, and a default route, where one is asked for.
+func raise(t *testing.T, ns *os.File, name, cidr, gateway string) {
+	t.Helper()
+	must(t, onThread(ns, func() error {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		if cidr != "" {
+			addr, err := netlink.ParseAddr(cidr)
+			errs = append(errs, err, netlink.AddrAdd(link, addr))
+		}
+		errs = append(errs, netlink.LinkSetUp(link))
+		if gateway != "" {
+			errs = append(errs, netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.ParseIP(gateway)}))
+		}
+		return errors.Join(errs...)
+	}))
+}
+
+// cluster is a client, a Pod, and a guest that is another namespace with its cable in the Pod's bridge.
+func cluster(t *testing.T, ports []Port) (client, pod, guest *os.File) {
+	t.Helper()
+	client, pod, guest = namespace(t), namespace(t), namespace(t)
+	wire(t, client, "veth0", pod, Uplink)
+	raise(t, client, "veth0", clientIP+"/24", "")
+	raise(t, pod, Uplink, podIP+"/24", clientIP)
+	_, err := Prepare(pod, Addresses([]string{podIP}), ports)
+	must(t, err)
+	wire(t, pod, "cable", guest, "eth0")
+	must(t, onThread(pod, func() error {
+		cable, err1 := netlink.LinkByName("cable")
+		bridge, err2 := netlink.LinkByName("k6t-default")
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		return errors.Join(netlink.LinkSetMaster(cable, bridge), netlink.LinkSetUp(cable))
+	}))
+	raise(t, guest, "eth0", guestIP+"/24", "10.0.2.1")
+	return client, pod, guest
+}
+
+// call dials from one namespace to a listener in another and returns whom the listener saw.
+func call(t *testing.T, from *os.File, dial string, at *os.File, listen string) (peer string, err error) {
+	t.Helper()
+	var l net.Listener
+	must(t, onThread(at, func() (err error) {
+		l, err = net.Listen("tcp4", listen)
+		return err
+	}))
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		io.WriteString(c, host)
+		c.Close()
+	}()
+	err = onThread(from, func() error {
+		c, err := net.DialTimeout("tcp4", dial, 2*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		b, err := io.ReadAll(c)
+		peer = string(b)
+		return err
+	})
+	return peer, err
+}
+
+func layout(t *testing.T, ports ...v1.Port) []Port {
+	t.Helper()
+	l, err := Layout(vmi(masqueraded("default", ports...), &v1.PodNetwork{}))
+	must(t, err)
+	return l
+}
+
+func TestTheGuestIsReachedAtThePodsAddress(t *testing.T) {
+	ports := layout(t)
+	client, pod, guest := cluster(t, ports)
+	if got, err := call(t, client, podIP+":80", guest, guestIP+":80"); err != nil || got != clientIP {
+		t.Errorf("into the guest: got %q, %v", got, err)
+	}
+	if got, err := call(t, guest, clientIP+":81", client, clientIP+":81"); err != nil || got != podIP {
+		t.Errorf("out of the guest: got %q, %v", got, err)
+	}
+	_, err := Prepare(pod, Addresses([]string{podIP}), ports)
+	must(t, err)
+	if got, err := call(t, client, podIP+":80", guest, guestIP+":80"); err != nil || got != clientIP {
+		t.Errorf("prepared twice: got %q, %v", got, err)
+	}
+}
+
+func TestOnlyListedPortsReachTheGuest(t *testing.T) {
+	client, _, guest := cluster(t, layout(t, v1.Port{Port: 80}, v1.Port{Port: 53, Protocol: "UDP"}))
+	for port, want := range map[int]bool{80: true, 81: false, 53: false} {
+		p := ":" + strconv.Itoa(port)
+		if _, err := call(t, client, podIP+p, guest, guestIP+p); (err == nil) != want {
+			t.Errorf("port %d: reached is %v, want %v: %v", port, err == nil, want, err)
+		}
+	}
+}
+
+func TestDevicesAreTheSameHoweverOftenPrepared(t *testing.T) {
+	pod, ports := namespace(t), layout(t)
+	client := namespace(t)
+	wire(t, client, "veth0", pod, Uplink)
+	raise(t, pod, Uplink, podIP+"/24", "")
+	var first []string
+	for range 3 {
+		facts, err := Prepare(pod, Addresses([]string{podIP}), ports)
+		must(t, err)
+		if facts[0].Mtu != 1450 {
+			t.Errorf("MTU is %d, want the uplink's 1450", facts[0].Mtu)
+		}
+		got := devices(t, pod)
+		if first == nil {
+			first = got
+		}
+		if len(got) != len(first) {
+			t.Errorf("devices are %v, were %v", got, first)
+		}
+	}
+	must(t, onThread(pod, func() error {
+		tap, err := netlink.LinkByName("tap-default")
+		if err != nil {
+			return err
+		}
+		if o := tap.(*netlink.Tuntap); o.Owner != 107 || o.Group != 107 {
+			t.Errorf("tap is owned by %d:%d", o.Owner, o.Group)
+		}
+		bridge, err := netlink.LinkByName("k6t-default")
+		if err == nil && bridge.Attrs().HardwareAddr.String() != "02:00:00:00:00:00" {
+			t.Errorf("bridge has MAC %s", bridge.Attrs().HardwareAddr)
+		}
+		return err
+	}))
+}
+
+func devices(t *testing.T, ns *os.File) (names []string) {
+	t.Helper()
+	must(t, onThread(ns, func() error {
+		links, err := netlink.LinkList()
+		for _, l := range links {
+			names = append(names, l.Attrs().Name)
+		}
+		return err
+	}))
+	return names
+}
+
+// A rule in a namespace that is not the Pod's would cut off whoever lives there.
+func TestNothingIsDoneInAForeignNamespace(t *testing.T) {
+	own, err := os.Open("/proc/thread-self/ns/net")
+	must(t, err)
+	defer own.Close()
+	bare, other := namespace(t), namespace(t)
+	wire(t, bare, "veth0", other, Uplink)
+	raise(t, other, Uplink, "10.99.0.3/24", "")
+	for name, ns := range map[string]*os.File{"own": own, "without uplink": bare, "another Pod's": other} {
+		before := devices(t, ns)
+		if _, err := Prepare(ns, Addresses([]string{podIP}), layout(t)); !errors.Is(err, ErrNotThePods) {
+			t.Errorf("%s: got %v, want %v", name, err, ErrNotThePods)
+		}
+		if after := devices(t, ns); len(after) != len(before) {
+			t.Errorf("%s: devices are %v, were %v", name, after, before)
+		}
+	}
+	if _, err := Prepare(other, []netip.Addr{}, layout(t)); !errors.Is(err, ErrNotThePods) {
+		t.Errorf("Pod without address: got %v, want %v", err, ErrNotThePods)
+	}
+}
