@@ -1,0 +1,139 @@
+// Package build turns one directory of a commit into the objects it describes. What it reads is hostile: nothing
+// outside the files it is given is reached, nothing is fetched or executed, and everything is bounded.
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/fluxcd/pkg/kustomize"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+)
+
+// ErrRefused is wrapped by every error that is the commit's fault: building it again gives the same answer.
+var ErrRefused = errors.New("the commit can't be built")
+
+// Limits bound one build.
+type Limits struct {
+	Bytes   int64 // of all files read, together
+	Files   int   // read
+	Nodes   int   // of one YAML file, aliases expanded
+	Depth   int   // of nesting in a YAML file, and of bases beneath each other
+	Objects int   // built
+}
+
+// DefaultLimits are far above what people keep in one directory: 32 MiB, 5,000 files, 5,000 objects.
+var DefaultLimits = Limits{Bytes: 32 << 20, Files: 5000, Nodes: 1 << 20, Depth: 100, Objects: 5000}
+
+// Object is one built object and the file that it comes from, relative to the root; File is empty for what a
+// generator made.
+type Object struct {
+	*unstructured.Unstructured
+	File string
+}
+
+// String names the object as errors and conditions do: Kind namespace/name (file).
+func (o Object) String() string {
+	s := o.GetKind() + " "
+	if o.GetNamespace() != "" {
+		s += o.GetNamespace() + "/"
+	}
+	s += o.GetName()
+	if o.File != "" {
+		s += " (" + o.File + ")"
+	}
+	return s
+}
+
+// Objects builds the kustomization in dir, a slash-separated path beneath the root of files; "" is the root. Without a
+// kustomization file there, one that lists every manifest beneath dir is assumed. Errors name the file, and the object
+// where there is one.
+func Objects(files fs.FS, dir string, limits Limits) ([]Object, error) {
+	t := newTree(files, limits)
+	dir = path.Clean("/" + dir)[1:]
+	if isRemote("/" + dir) {
+		return nil, fmt.Errorf("%w: path %q has the form of a remote repository", ErrRefused, dir)
+	}
+	if !t.IsDir("/" + dir) {
+		return nil, fmt.Errorf("%w: %s is not a directory of the commit", ErrRefused, shown(dir))
+	}
+	w := walk{tree: t, seen: map[string]bool{}}
+	if err := w.root(dir); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	built, err := kustomize.Build(t, "/"+dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: building %s: %w", ErrRefused, shown(dir), brief(err))
+	}
+	if built.Size() > limits.Objects {
+		return nil, fmt.Errorf("%w: %s builds to %d objects, at most %d are allowed", ErrRefused, shown(dir), built.Size(), limits.Objects)
+	}
+	return objects(built, dir, w.keepOrigins)
+}
+
+func objects(built resmap.ResMap, dir string, keepOrigins bool) ([]Object, error) {
+	files := make([]string, 0, built.Size())
+	for _, r := range built.Resources() {
+		files = append(files, origin(r, dir))
+	}
+	if !keepOrigins {
+		if err := built.RemoveOriginAnnotations(); err != nil {
+			return nil, fmt.Errorf("removing origins: %w", err)
+		}
+	}
+	var all []Object
+	for i, r := range built.Resources() {
+		m, err := r.Map()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, r.CurId(), err)
+		}
+		o := Object{Unstructured: &unstructured.Unstructured{Object: m}, File: files[i]}
+		if err := complete(o); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, o, err)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func origin(r *resource.Resource, dir string) string {
+	o, err := r.GetOrigin()
+	if err != nil || o == nil || o.Path == "" {
+		return ""
+	}
+	return path.Join(dir, o.Path)
+}
+
+func complete(o Object) error {
+	switch {
+	case o.GetAPIVersion() == "":
+		return errors.New("apiVersion is missing")
+	case o.GetKind() == "":
+		return errors.New("kind is missing")
+	case o.GetName() == "":
+		return errors.New("metadata.name is missing")
+	}
+	return nil
+}
+
+// brief cuts what kustomize adds when it has tried each meaning of an entry in turn.
+func brief(err error) error {
+	const most = 600
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return errors.New(s)
+}
+
+func shown(dir string) string {
+	if dir == "" {
+		return "the root"
+	}
+	return dir
+}
