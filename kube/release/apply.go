@@ -1,0 +1,76 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/fluxcd/pkg/ssa"
+	"github.com/fluxcd/pkg/ssa/utils"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// definitionsDeadline is how long new kinds may take to be served.
+const definitionsDeadline = 30 * time.Second
+
+// Apply writes the changes: kinds, namespaces and classes first, then the rest. Fields are taken from other managers:
+// the release is what its owner has committed.
+func (r *Releaser) Apply(ctx context.Context, c Changes) error {
+	definitions, rest := split(c.write)
+	if err := r.write(ctx, definitions); err != nil {
+		return err
+	}
+	if err := r.established(ctx, definitions); err != nil {
+		return err
+	}
+	if len(c.later) > 0 {
+		checked, err := r.Check(ctx, c.later)
+		if err != nil {
+			return err
+		}
+		rest = append(rest, checked.write...)
+	}
+	return r.write(ctx, rest)
+}
+
+func split(objects []*unstructured.Unstructured) (definitions, rest []*unstructured.Unstructured) {
+	for _, o := range objects {
+		if utils.IsClusterDefinition(o) || utils.IsClassDefinition(o) {
+			definitions = append(definitions, o)
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	return definitions, rest
+}
+
+func (r *Releaser) write(ctx context.Context, objects []*unstructured.Unstructured) error {
+	sort.Sort(ssa.SortableUnstructureds(objects))
+	for _, o := range objects {
+		err := r.client.Patch(ctx, o.DeepCopy(), client.Apply, client.ForceOwnership, client.FieldOwner(r.manager))
+		if err != nil {
+			return fmt.Errorf("applying: %w", Refusals{{RefOf(o), cause(err)}})
+		}
+	}
+	return nil
+}
+
+// established waits until new kinds are served and namespaces can be used.
+func (r *Releaser) established(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	if len(definitions) == 0 {
+		return nil
+	}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, definitionsDeadline, true, func(ctx context.Context) (bool, error) {
+		last = Unhealthy(r.Health(ctx, Refs(definitions)))
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}

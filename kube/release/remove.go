@@ -1,0 +1,49 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Remove deletes those of refs that still carry the owner's labels, in the order given, and returns which of them are
+// not gone yet. It never waits. An object that another owner has taken over is left alone.
+func (r *Releaser) Remove(ctx context.Context, refs []Ref) (left []Ref, err error) {
+	var errs []error
+	for _, ref := range refs {
+		gone, err := r.remove(ctx, ref)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("removing %s: %w", ref, err))
+		}
+		if !gone {
+			left = append(left, ref)
+		}
+	}
+	return left, errors.Join(errs...)
+}
+
+func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
+	u := ref.empty()
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(u), u)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	case r.owner.of(u) != r.owner:
+		return true, nil
+	case u.GetDeletionTimestamp() != nil:
+		return false, nil
+	}
+	uid := u.GetUID()
+	err = r.client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return false, err
+}
