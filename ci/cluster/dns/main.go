@@ -1,7 +1,7 @@
+// Command coredns is CoreDNS with only the plugins that a cluster's DNS needs.
 package main
 
 import (
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
@@ -10,4 +10,4 @@ import (
 	_ "github.com/coredns/coredns/plugin/ready"
 )
 
-func main() { _ = dnsserver.Directives; coremain.Run() }
+func main() { coremain.Run() }
