@@ -1,0 +1,47 @@
+package config_test
+
+import (
+	"testing"
+
+	k8sv1 "k8s.io/api/core/v1"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
+)
+
+func TestNoKubeVirtGivesTheContractsDefaults(t *testing.T) {
+	c := config.From(nil)
+	if c.ImagePullPolicy != k8sv1.PullIfNotPresent || c.NetworkInterface != "bridge" || c.CPUAllocationRatio != 10 {
+		t.Errorf("defaults: got %+v", c)
+	}
+	if got := c.MachineType("amd64"); got != "q35" {
+		t.Errorf("machine type of amd64: got %q, want q35", got)
+	}
+	if !c.ObsoleteCPUModels["Conroe-v1"] {
+		t.Error("Conroe-v1 isn't obsolete")
+	}
+}
+
+func TestTheCROverridesDefaults(t *testing.T) {
+	kv := &v1.KubeVirt{}
+	kv.Spec.Configuration = v1.KubeVirtConfiguration{
+		NetworkConfiguration:      &v1.NetworkConfiguration{NetworkInterface: "masquerade"},
+		ArchitectureConfiguration: &v1.ArchConfiguration{Amd64: &v1.ArchSpecificConfiguration{MachineType: "pc-q35-10.0"}},
+		DeveloperConfiguration: &v1.DeveloperConfiguration{
+			UseEmulation: true, CPUAllocationRatio: 20,
+			FeatureGates: []string{"Snapshot"}, DisabledFeatureGates: []string{"ImageVolume", "HostDisk"},
+		},
+	}
+	c := config.From(kv)
+	if !c.UseEmulation || c.NetworkInterface != "masquerade" || c.CPUAllocationRatio != 20 || c.MemoryOvercommit != 100 {
+		t.Errorf("got %+v", c)
+	}
+	if got := c.MachineType("amd64"); got != "pc-q35-10.0" {
+		t.Errorf("machine type of amd64: got %q, want pc-q35-10.0", got)
+	}
+	for gate, want := range map[string]bool{"Snapshot": true, "HostDisk": false, "ImageVolume": true} {
+		if got := c.Enabled(gate); got != want {
+			t.Errorf("gate %s: got %v, want %v", gate, got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// Package defaults makes a VMI from a VM and fills what a spec leaves open. Both are pure functions of the object and
+// the configuration, so the same commit gives the same machine; nothing is ever written back to the VM.
+package defaults
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// VMI returns the VMI that a VM wants now: its template, defaulted, owned by the VM and held by the finalizers that
+// virt-controller takes away. Labels and annotations by which Git tools track the VM are not copied.
+func VMI(vm *v1.VirtualMachine, cfg config.Config) *v1.VirtualMachineInstance {
+	vmi := &v1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{
+		Name:            vm.Name,
+		Namespace:       vm.Namespace,
+		Labels:          map[string]string{},
+		Annotations:     map[string]string{},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(vm, v1.VirtualMachineGroupVersionKind)},
+		Finalizers:      []string{v1.VirtualMachineInstanceFinalizer},
+	}}
+	if t := vm.Spec.Template; t != nil {
+		vmi.Labels = names.Untracked(t.ObjectMeta.Labels)
+		vmi.Annotations = names.Untracked(t.ObjectMeta.Annotations)
+		vmi.Spec = *t.Spec.DeepCopy()
+	}
+	vmi.Annotations[v1.VirtualMachineGenerationAnnotation] = strconv.FormatInt(vm.Generation, 10)
+	if startPaused(vm) {
+		paused := v1.StartStrategyPaused
+		vmi.Spec.StartStrategy = &paused
+	}
+	fill(vmi, cfg)
+	return vmi
+}
+
+// Instance returns a copy of a VMI with what its spec leaves open filled in. It is how a VMI that no VM made gets its
+// defaults, each time anew; a VMI that VMI made comes back unchanged.
+func Instance(vmi *v1.VirtualMachineInstance, cfg config.Config) *v1.VirtualMachineInstance {
+	vmi = vmi.DeepCopy()
+	fill(vmi, cfg)
+	return vmi
+}
+
+// GracePeriod returns how long, in seconds, a guest may take to shut down before it is destroyed.
+func GracePeriod(vmi *v1.VirtualMachineInstance) int64 {
+	if g := vmi.Spec.TerminationGracePeriodSeconds; g != nil {
+		return *g
+	}
+	return v1.DefaultGracePeriodSeconds
+}
+
+func startPaused(vm *v1.VirtualMachine) bool {
+	r := vm.Status.StateChangeRequests
+	return len(r) > 0 && r[0].Action == v1.StartRequest && r[0].Data[v1.StartRequestDataPausedKey] == v1.StartRequestDataPausedTrue
+}

@@ -1,0 +1,31 @@
+package names
+
+import (
+	"strings"
+
+	v1 "kubevirt.io/api/core/v1"
+)
+
+// Values and keys of the contract that kubevirt.io/api has no constant for.
+const (
+	// LauncherApp is the value of the label kubevirt.io on launcher Pods.
+	LauncherApp = "virt-launcher"
+	// Schedulable is the node label that virt-handler holds at "true" while its device plugins serve.
+	Schedulable = v1.NodeSchedulable
+	// UnpausedGate is the readiness gate of launcher Pods.
+	UnpausedGate = string(v1.VirtualMachineUnpaused)
+	// Heartbeat is the node annotation that virt-handler renews, RFC 3339.
+	Heartbeat = v1.VirtHandlerHeartbeat
+)
+
+// Hostname returns the host name of a VMI's Pod and guest: its first dot-separated part, cut to a DNS label.
+func Hostname(vmi *v1.VirtualMachineInstance) string {
+	name := vmi.Spec.Hostname
+	if name == "" {
+		name, _, _ = strings.Cut(vmi.Name, ".")
+	}
+	if len(name) > 63 {
+		name = strings.TrimRight(name[:63], "-")
+	}
+	return name
+}

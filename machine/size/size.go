@@ -1,0 +1,117 @@
+// Package size says what a launcher Pod asks of a node for its VMI.
+package size
+
+import (
+	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// What a launcher Pod needs beside guest RAM, in bytes, from measured proportional set sizes with a margin of about
+// 28 MiB; source: docs/decisions/0005-memory-overhead.md.
+const (
+	mib = int64(1) << 20
+
+	launcherMemory    = 15 * mib
+	libvirtdMemory    = 17 * mib
+	emulatorMemory    = 52 * mib
+	translationMemory = 16 * mib
+	perVCPUMemory     = 4 * mib
+	perScreenMemory   = 4 * mib
+)
+
+// VCPUs returns how many the guest of a defaulted VMI gets.
+func VCPUs(vmi *v1.VirtualMachineInstance) int64 {
+	c := vmi.Spec.Domain.CPU
+	if c == nil {
+		return 1
+	}
+	return max(1, int64(c.Cores)) * max(1, int64(c.Sockets)) * max(1, int64(c.Threads))
+}
+
+// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs and a screen and never fails.
+// Source: measured PSS, docs/decisions/0005-memory-overhead.md.
+func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
+	bytes := launcherMemory + libvirtdMemory + emulatorMemory + perVCPUMemory*(VCPUs(vmi)-1)
+	if cfg.UseEmulation {
+		bytes += translationMemory
+	}
+	if g := vmi.Spec.Domain.Devices.AutoattachGraphicsDevice; g == nil || *g {
+		bytes += perScreenMemory
+	}
+	return *resource.NewQuantity(bytes, resource.BinarySI)
+}
+
+// Pod returns the resources of the compute container of a defaulted VMI. Limits are set only where the VMI has some;
+// devices count as both.
+func Pod(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.ResourceRequirements {
+	r := vmi.Spec.Domain.Resources
+	out := k8sv1.ResourceRequirements{
+		Requests: k8sv1.ResourceList{k8sv1.ResourceCPU: cpuRequest(vmi, cfg), k8sv1.ResourceMemory: memoryRequest(vmi, cfg)},
+		Limits:   k8sv1.ResourceList{},
+	}
+	if q, ok := r.Limits[k8sv1.ResourceCPU]; ok {
+		out.Limits[k8sv1.ResourceCPU] = q
+	}
+	if q, ok := r.Limits[k8sv1.ResourceMemory]; ok {
+		q = q.DeepCopy()
+		q.Add(Overhead(vmi, cfg))
+		out.Limits[k8sv1.ResourceMemory] = q
+	}
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	if needsTun(vmi) {
+		out.Limits[names.TunDevice], out.Requests[names.TunDevice] = one, one
+	}
+	if !cfg.UseEmulation {
+		out.Limits[names.KVMDevice], out.Requests[names.KVMDevice] = one, one
+	}
+	return out
+}
+
+func cpuRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
+	r := vmi.Spec.Domain.Resources
+	for _, list := range []k8sv1.ResourceList{r.Requests, r.Limits} {
+		if q, ok := list[k8sv1.ResourceCPU]; ok {
+			return q
+		}
+	}
+	if cfg.CPURequest != nil {
+		return *cfg.CPURequest
+	}
+	return *resource.NewMilliQuantity(VCPUs(vmi)*1000/int64(max(1, cfg.CPUAllocationRatio)), resource.DecimalSI)
+}
+
+func memoryRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
+	q := guestRequest(vmi, cfg)
+	if o := vmi.Spec.Domain.Resources.OvercommitGuestOverhead; !o {
+		q.Add(Overhead(vmi, cfg))
+	}
+	return q
+}
+
+func guestRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
+	d := vmi.Spec.Domain
+	for _, list := range []k8sv1.ResourceList{d.Resources.Requests, d.Resources.Limits} {
+		if q, ok := list[k8sv1.ResourceMemory]; ok {
+			return q.DeepCopy()
+		}
+	}
+	if d.Memory == nil || d.Memory.Guest == nil {
+		return resource.Quantity{}
+	}
+	guest := d.Memory.Guest.Value()
+	return *resource.NewQuantity(guest*100/int64(max(1, cfg.MemoryOvercommit)), resource.BinarySI)
+}
+
+// needsTun tells whether an interface is a tap device of the Pod: all but passed through ones.
+func needsTun(vmi *v1.VirtualMachineInstance) bool {
+	for _, i := range vmi.Spec.Domain.Devices.Interfaces {
+		if i.SRIOV == nil {
+			return true
+		}
+	}
+	return false
+}

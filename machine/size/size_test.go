@@ -1,0 +1,88 @@
+package size_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/size"
+)
+
+func vmi(edit ...func(*v1.VirtualMachineInstance)) *v1.VirtualMachineInstance {
+	out := &v1.VirtualMachineInstance{}
+	out.Spec.Domain.CPU = &v1.CPU{Cores: 1, Sockets: 1, Threads: 1}
+	guest, no := resource.MustParse("128Mi"), false
+	out.Spec.Domain.Memory = &v1.Memory{Guest: &guest}
+	out.Spec.Domain.Devices.Interfaces = []v1.Interface{{Name: "default"}}
+	out.Spec.Domain.Devices.AutoattachGraphicsDevice = &no
+	for _, e := range edit {
+		e(out)
+	}
+	return out
+}
+
+func TestWhatAPodAsksFor(t *testing.T) {
+	emulated, kvm := config.From(nil), config.From(nil)
+	emulated.UseEmulation = true
+	overcommit := emulated
+	overcommit.MemoryOvercommit = 200
+	for name, tc := range map[string]struct {
+		vmi              *v1.VirtualMachineInstance
+		cfg              config.Config
+		requests, limits map[k8sv1.ResourceName]string
+	}{
+		"128 MiB under emulation": {
+			vmi(), emulated,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "228Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
+		},
+		"KVM has no translation cache": {
+			vmi(), kvm,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "212Mi", "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1"},
+			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1"},
+		},
+		"four vCPUs and a screen": {
+			vmi(func(v *v1.VirtualMachineInstance) {
+				v.Spec.Domain.CPU.Cores = 4
+				v.Spec.Domain.Devices.AutoattachGraphicsDevice = nil
+			}), emulated,
+			map[k8sv1.ResourceName]string{"cpu": "400m", "memory": "244Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
+		},
+		"limits of the VMI": {
+			vmi(func(v *v1.VirtualMachineInstance) {
+				v.Spec.Domain.Resources.Limits = k8sv1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("256Mi")}
+				v.Spec.Domain.Devices.Interfaces = nil
+			}), emulated,
+			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "356Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "356Mi"},
+		},
+		"overcommitted memory": {
+			vmi(), overcommit,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := size.Pod(tc.vmi, tc.cfg)
+			if diff := cmp.Diff(tc.requests, amounts(got.Requests)); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.limits, amounts(got.Limits)); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func amounts(list k8sv1.ResourceList) map[k8sv1.ResourceName]string {
+	out := map[k8sv1.ResourceName]string{}
+	for k, q := range list {
+		out[k] = q.String()
+	}
+	return out
+}
