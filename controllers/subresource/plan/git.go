@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/names"
+)
+
+// CauseCommit is the type of the status cause whose message is the line to commit.
+const CauseCommit metav1.CauseType = "CommitInstead"
+
+// gitManagers are the field managers that write what a commit says; names that end in * are prefixes.
+var gitManagers = []string{
+	"kustomize-controller", "helm-controller", // Flux
+	"argocd*",
+	names.Bundles,
+}
+
+// Owner is the Git tool that owns a field: its field manager, and the object it applies from, empty if unknown.
+type Owner struct{ Manager, Source string }
+
+func (o Owner) String() string {
+	if o.Source == "" {
+		return o.Manager
+	}
+	return o.Manager + " from " + o.Source
+}
+
+// GitOwner returns the Git tool that owns the field of an object, if one does.
+func GitOwner(obj metav1.Object, path ...string) (Owner, bool) {
+	parts := make([]any, len(path))
+	for i := range path {
+		parts[i] = path[i]
+	}
+	field, err := fieldpath.MakePath(parts...)
+	if err != nil {
+		return Owner{}, false
+	}
+	for _, entry := range obj.GetManagedFields() {
+		if isGit(entry.Manager) && entry.Subresource == "" && owns(entry, field) {
+			return Owner{entry.Manager, source(obj, entry.Manager)}, true
+		}
+	}
+	return Owner{}, false
+}
+
+func isGit(manager string) bool {
+	return slices.ContainsFunc(gitManagers, func(known string) bool {
+		prefix, open := strings.CutSuffix(known, "*")
+		return manager == known || open && strings.HasPrefix(manager, prefix)
+	})
+}
+
+func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		return true // what can't be read is taken as owned: the field is Git's in doubt
+	}
+	return set.Has(field)
+}
+
+// source names the object that the manager applies obj from, out of the marks that the tools leave.
+func source(obj metav1.Object, manager string) string {
+	labels := obj.GetLabels()
+	for _, tool := range []struct{ manager, kind, prefix string }{
+		{"kustomize-controller", "Kustomization", "kustomize.toolkit.fluxcd.io"},
+		{"helm-controller", "HelmRelease", "helm.toolkit.fluxcd.io"},
+		{names.Bundles, "Bundle", "bundle.virtstack.io"},
+	} {
+		name := labels[tool.prefix+"/name"]
+		if manager == tool.manager && name != "" {
+			return strings.TrimSuffix(fmt.Sprintf("%s %s/%s", tool.kind, labels[tool.prefix+"/namespace"], name), "/")
+		}
+	}
+	if !strings.HasPrefix(manager, "argocd") {
+		return ""
+	}
+	app, _, _ := strings.Cut(obj.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":")
+	for _, label := range []string{"argocd.argoproj.io/instance", "app.kubernetes.io/instance"} {
+		if app == "" {
+			app = labels[label]
+		}
+	}
+	if app == "" {
+		return ""
+	}
+	return "Application " + app
+}
+
+// gitRefusal refuses to write the run strategy where a Git tool owns it, and says what to commit instead. The same
+// comes as status causes for clients: who owns the field, and the line.
+func gitRefusal(vm *v1.VirtualMachine, run bool) error {
+	field := "runStrategy"
+	if vm.Spec.Running != nil {
+		field = "running"
+	}
+	owner, owned := GitOwner(vm, "spec", field)
+	if !owned {
+		return nil
+	}
+	line := strategyLine(vm, run)
+	err := apierrors.NewConflict(v1.Resource("virtualmachine"), vm.Name, fmt.Errorf(
+		"spec.%s comes from Git: it is applied by %s; commit %q there instead of %q",
+		field, owner, line, strategyLine(vm, !run)))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldManagerConflict, Field: "spec." + field, Message: owner.String()},
+		{Type: CauseCommit, Field: "spec." + field, Message: line},
+	}
+	return err
+}

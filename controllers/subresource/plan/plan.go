@@ -1,0 +1,206 @@
+// Package plan decides what start, stop and restart do: a function from the VM and its VMI to the writes that follow,
+// or to the refusal that the caller gets.
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+// Seen is what a verb is decided on.
+type Seen struct {
+	VM  *v1.VirtualMachine
+	VMI *v1.VirtualMachineInstance // the one of the VM's name; nil: none
+}
+
+// Action is one write; the first that fails ends the list.
+type Action interface{ String() string }
+
+// SetStrategy writes the run strategy into the spec, in whichever of its two fields the VM uses. It is never planned
+// where a Git tool owns that field.
+type SetStrategy struct {
+	VM  *v1.VirtualMachine
+	Run bool
+}
+
+func (a SetStrategy) String() string { return "setting " + strategyLine(a.VM, a.Run) }
+
+// Patch returns a JSON merge patch that holds only for the VM as it was seen.
+func (a SetStrategy) Patch() []byte {
+	spec := map[string]any{"runStrategy": strategy(a.Run)}
+	if a.VM.Spec.Running != nil {
+		spec = map[string]any{"running": a.Run}
+	}
+	return encode(map[string]any{
+		"metadata": map[string]any{"uid": a.VM.UID, "resourceVersion": a.VM.ResourceVersion},
+		"spec":     spec,
+	})
+}
+
+// Request leaves requests for the VM controller in the status, which no Git tool owns. A start also ends the pause
+// between tries after failures.
+type Request struct {
+	VM      *v1.VirtualMachine
+	Changes []v1.VirtualMachineStateChangeRequest
+}
+
+func (a Request) String() string {
+	verbs := ""
+	for _, c := range a.Changes {
+		verbs += " " + string(c.Action)
+	}
+	return "requesting" + verbs
+}
+
+// Patch returns a JSON patch that holds only while the requests are those that were seen.
+func (a Request) Patch() []byte {
+	status := a.VM.Status
+	if reflect.DeepEqual(status, v1.VirtualMachineStatus{}) {
+		return encode([]operation{
+			{"test", "/metadata/resourceVersion", a.VM.ResourceVersion},
+			{"add", "/status", map[string]any{"stateChangeRequests": a.Changes}},
+		})
+	}
+	ops := []operation{
+		{"test", "/metadata/uid", a.VM.UID},
+		{"test", "/status/stateChangeRequests", pending(status)},
+		{"add", "/status/stateChangeRequests", a.Changes},
+	}
+	if status.StartFailure != nil && asks(a.Changes, v1.StartRequest) {
+		ops = append(ops, operation{"remove", "/status/startFailure", nil})
+	}
+	return encode(ops)
+}
+
+// RetryNow ends the pause between tries of a VM that fails to start.
+type RetryNow struct{ VM *v1.VirtualMachine }
+
+func (a RetryNow) String() string { return "ending the pause between tries" }
+
+// Patch returns a JSON patch that holds only for the failure that was seen.
+func (a RetryNow) Patch() []byte {
+	return encode([]operation{
+		{"test", "/metadata/uid", a.VM.UID},
+		{"test", "/status/startFailure", a.VM.Status.StartFailure},
+		{"remove", "/status/startFailure", nil},
+	})
+}
+
+// SetGrace changes how long the guest of a VMI may take to shut down, in seconds.
+type SetGrace struct {
+	VMI     *v1.VirtualMachineInstance
+	Seconds int64
+}
+
+func (a SetGrace) String() string { return fmt.Sprintf("setting the grace period to %d s", a.Seconds) }
+
+// Patch returns a JSON patch that holds only for the grace period that was seen.
+func (a SetGrace) Patch() []byte {
+	const path = "/spec/terminationGracePeriodSeconds"
+	var seen any
+	if g := a.VMI.Spec.TerminationGracePeriodSeconds; g != nil {
+		seen = *g
+	}
+	return encode([]operation{
+		{"test", "/metadata/uid", a.VMI.UID},
+		{"test", path, seen},
+		{"add", path, a.Seconds},
+	})
+}
+
+// KillLauncher deletes the launcher Pod of a VMI without waiting for its guest.
+type KillLauncher struct{ VMI *v1.VirtualMachineInstance }
+
+func (a KillLauncher) String() string { return "killing the launcher of VMI " + a.VMI.Name }
+
+// operation is one of RFC 6902.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps, strings and API types only
+	}
+	return b
+}
+
+// pending is nil, not an empty list, where there is no request: a test of an absent field wants null.
+func pending(s v1.VirtualMachineStatus) any {
+	if len(s.StateChangeRequests) == 0 {
+		return nil
+	}
+	return s.StateChangeRequests
+}
+
+func asks(changes []v1.VirtualMachineStateChangeRequest, action v1.StateChangeRequestAction) bool {
+	for _, c := range changes {
+		if c.Action == action {
+			return true
+		}
+	}
+	return false
+}
+
+// request plans the changes unless others wait. A stop alone takes the place of whatever waits.
+func request(vm *v1.VirtualMachine, changes ...v1.VirtualMachineStateChangeRequest) ([]Action, error) {
+	onlyStop := len(changes) == 1 && changes[0].Action == v1.StopRequest
+	if len(vm.Status.StateChangeRequests) > 0 && !onlyStop {
+		return nil, apierrors.NewInternalError(errors.New("unable to complete request: stop/start already underway"))
+	}
+	return []Action{Request{vm, changes}}, nil
+}
+
+func startRequest(paused bool) v1.VirtualMachineStateChangeRequest {
+	r := v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
+	if paused {
+		r.Data = map[string]string{v1.StartRequestDataPausedKey: v1.StartRequestDataPausedTrue}
+	}
+	return r
+}
+
+// stopRequest asks for the end of that VMI and no later one; without a VMI it asks that none be tried.
+func stopRequest(vmi *v1.VirtualMachineInstance) v1.VirtualMachineStateChangeRequest {
+	r := v1.VirtualMachineStateChangeRequest{Action: v1.StopRequest}
+	if vmi != nil {
+		uid := vmi.UID
+		r.UID = &uid
+	}
+	return r
+}
+
+func strategy(run bool) v1.VirtualMachineRunStrategy {
+	if run {
+		return v1.RunStrategyAlways
+	}
+	return v1.RunStrategyHalted
+}
+
+// strategyLine is the line of the VM's manifest that says run.
+func strategyLine(vm *v1.VirtualMachine, run bool) string {
+	if vm.Spec.Running != nil {
+		return fmt.Sprintf("running: %t", run)
+	}
+	return "runStrategy: " + string(strategy(run))
+}
+
+// Conflict is the refusal of a VM verb with HTTP status 409.
+func Conflict(vm *v1.VirtualMachine, format string, args ...any) error {
+	return apierrors.NewConflict(v1.Resource("virtualmachine"), vm.Name, fmt.Errorf(format, args...))
+}
+
+func strategyOf(vm *v1.VirtualMachine) (v1.VirtualMachineRunStrategy, error) {
+	s, err := vm.RunStrategy()
+	if err != nil {
+		return s, apierrors.NewInternalError(err)
+	}
+	return s, nil
+}

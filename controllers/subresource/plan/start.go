@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"fmt"
+
+	k8sv1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+// Start plans the start of a VM, or returns an API error that refuses it.
+func Start(s Seen, o v1.StartOptions) ([]Action, error) {
+	if err := startable(s); err != nil {
+		return nil, err
+	}
+	strategy, err := strategyOf(s.VM)
+	if err != nil {
+		return nil, err
+	}
+	switch strategy {
+	case v1.RunStrategyHalted:
+		return startHalted(s, o)
+	case v1.RunStrategyRerunOnFailure:
+		return startRerun(s, o)
+	case v1.RunStrategyManual:
+		return request(s.VM, afresh(s, o)...)
+	case v1.RunStrategyWaitAsReceiver:
+		return nil, nil // it runs when its guest arrives
+	case v1.RunStrategyAlways:
+		if s.VM.Status.StartFailure != nil {
+			return []Action{RetryNow{s.VM}}, nil
+		}
+	case v1.RunStrategyOnce:
+	default:
+		return nil, apierrors.NewInternalError(fmt.Errorf("spec.runStrategy: Unsupported value: %q", strategy))
+	}
+	return nil, Conflict(s.VM, "%s does not support manual start requests", strategy)
+}
+
+func startable(s Seen) error {
+	if s.VMI != nil && !s.VMI.IsFinal() && !s.VMI.IsUnknown() && s.VMI.Status.Phase != v1.VmPhaseUnset {
+		return Conflict(s.VM, "VM is already running")
+	}
+	if holds(s.VM, v1.VirtualMachineManualRecoveryRequired) {
+		return Conflict(s.VM, "VM needs manual recovery after a failed volume migration: "+
+			"put the volumes of spec.template back to those that hold the data, then start it")
+	}
+	return nil
+}
+
+// startHalted makes the VM run for good; a paused start can't be said in the spec.
+func startHalted(s Seen, o v1.StartOptions) ([]Action, error) {
+	if err := gitRefusal(s.VM, true); err != nil {
+		return nil, err
+	}
+	if o.Paused {
+		return request(s.VM, startRequest(true))
+	}
+	return []Action{SetStrategy{s.VM, true}}, nil
+}
+
+// startRerun leaves a VM that failed to its own tries, but lets it try at once.
+func startRerun(s Seen, o v1.StartOptions) ([]Action, error) {
+	failed := s.VMI != nil && s.VMI.Status.Phase == v1.Failed
+	switch {
+	case failed && s.VM.Status.StartFailure != nil:
+		return []Action{RetryNow{s.VM}}, nil
+	case failed:
+		return nil, Conflict(s.VM, "%s does not support starting VM from failed state", v1.RunStrategyRerunOnFailure)
+	}
+	return request(s.VM, afresh(s, o)...)
+}
+
+// afresh is a start; a VMI that is done is taken away before.
+func afresh(s Seen, o v1.StartOptions) []v1.VirtualMachineStateChangeRequest {
+	if s.VMI != nil && s.VMI.IsFinal() {
+		return []v1.VirtualMachineStateChangeRequest{stopRequest(s.VMI), startRequest(o.Paused)}
+	}
+	return []v1.VirtualMachineStateChangeRequest{startRequest(o.Paused)}
+}
+
+func holds(vm *v1.VirtualMachine, condition v1.VirtualMachineConditionType) bool {
+	for _, c := range vm.Status.Conditions {
+		if c.Type == condition {
+			return c.Status == k8sv1.ConditionTrue
+		}
+	}
+	return false
+}
