@@ -1,0 +1,58 @@
+package subresource
+
+import (
+	"net/http"
+	"slices"
+
+	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+const (
+	group = v1.SubresourceGroupName
+	base  = "/apis/" + group
+)
+
+// versions are served alike, the preferred one first.
+var versions = []string{"v1", "v1alpha3"}
+
+// Route is one verb: the URL it is served at, which is what is reviewed, and its method.
+type Route struct {
+	Resource, Subresource, Method string
+	serve                         func(*Server, http.ResponseWriter, *http.Request, Target) error
+}
+
+// Routes are all verbs there are.
+var Routes = []Route{
+	{"virtualmachineinstances", "console", http.MethodGet, (*Server).console},
+	{"virtualmachines", "start", http.MethodPut, (*Server).start},
+	{"virtualmachines", "stop", http.MethodPut, (*Server).stop},
+	{"virtualmachines", "restart", http.MethodPut, (*Server).restart},
+}
+
+// Verb is the route's RBAC verb.
+func (r Route) Verb() string { return verbs[r.Method] }
+
+// find returns the route of an allowed request.
+func find(spec authorization.SubjectAccessReviewSpec, r *http.Request) (Route, error) {
+	a := spec.ResourceAttributes
+	if a == nil || a.Namespace == "" || a.Name == "" || !slices.Contains(versions, a.Version) {
+		return Route{}, notServed(r)
+	}
+	known := false
+	for _, route := range Routes {
+		if route.Resource != a.Resource || route.Subresource != a.Subresource {
+			continue
+		}
+		if route.Method == r.Method {
+			return route, nil
+		}
+		known = true
+	}
+	if known {
+		return Route{}, apierrors.NewMethodNotSupported(schema.GroupResource{Group: group, Resource: a.Resource + "/" + a.Subresource}, r.Method)
+	}
+	return Route{}, notServed(r)
+}

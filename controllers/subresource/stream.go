@@ -1,0 +1,172 @@
+package subresource
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+const (
+	// pingEvery keeps idle streams open across proxies that cut silent connections. Dead peers are found by TCP.
+	pingEvery = 10 * time.Second
+	// farewell is how long both ends may take to say goodbye once one of them has.
+	farewell = 3 * time.Second
+)
+
+var (
+	errFailed = errors.New("VMI is in failed status")
+	stopping  = &websocket.CloseError{Code: websocket.CloseGoingAway, Text: "virt-api is stopping: connect again"}
+)
+
+// Streams are the open streams of this process: they are counted, and told when it stops.
+type Streams struct {
+	free chan struct{}
+	open sync.WaitGroup
+	stop context.Context
+}
+
+// NewStreams allows limit streams at a time. All of them end soon after stop does.
+func NewStreams(stop context.Context, limit int) *Streams {
+	return &Streams{free: make(chan struct{}, limit), stop: stop}
+}
+
+// begin counts one stream more; false if there are too many. Each begin that succeeds takes one end.
+func (s *Streams) begin() bool {
+	select {
+	case s.free <- struct{}{}:
+		s.open.Add(1)
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Streams) end() {
+	<-s.free
+	s.open.Done()
+}
+
+// Wait returns when all streams have ended.
+func (s *Streams) Wait() { s.open.Wait() }
+
+// stream joins a client to a stream of a VMI at its node agent. The back end is dialled first, so that whatever is
+// wrong there is still an HTTP answer.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, vmi *v1.VirtualMachineInstance, name string) error {
+	if !websocket.IsWebSocketUpgrade(r) {
+		return apierrors.NewBadRequest("this is a stream: ask for an upgrade to a websocket")
+	}
+	if !s.Streams.begin() {
+		return apierrors.NewTooManyRequests("too many open consoles; try again later", 10)
+	}
+	defer s.Streams.end()
+	back, err := s.Agents.Stream(r.Context(), vmi, name)
+	if err != nil {
+		return err
+	}
+	defer back.Close()
+	up := websocket.Upgrader{
+		HandshakeTimeout: handshakeTimeout,
+		ReadBufferSize:   bufferSize,
+		WriteBufferSize:  bufferSize,
+		Subprotocols:     []string{protocol},
+		// The origin says nothing: the API server has authenticated the caller by credentials that no page holds.
+		CheckOrigin: func(*http.Request) bool { return true },
+	}
+	front, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		return nil // Upgrade has answered
+	}
+	defer front.Close()
+	join(s.Streams.stop, front, back)
+	return nil
+}
+
+// join copies messages between two websockets until one of them ends or stop does, and hands the reason on.
+func join(stop context.Context, front, back *websocket.Conn) {
+	over := make(chan *websocket.CloseError, 2)
+	go func() { over <- pump(front, back, "the connection to the guest was lost") }()
+	go func() { over <- pump(back, front, "the client went away") }()
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		select {
+		case <-ping.C:
+			// A ping that finds no room behind data is no loss: the data keeps the connection open.
+			_ = front.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+			_ = back.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+		case reason := <-over:
+			part(front, back, reason)
+			await(over, 1)
+			return
+		case <-stop.Done():
+			part(front, back, stopping)
+			await(over, 2)
+			return
+		}
+	}
+}
+
+// part says goodbye to both ends.
+func part(front, back *websocket.Conn, reason *websocket.CloseError) {
+	until := time.Now().Add(farewell)
+	goodbye := websocket.FormatCloseMessage(reason.Code, reason.Text)
+	_ = front.WriteControl(websocket.CloseMessage, goodbye, until)
+	_ = back.WriteControl(websocket.CloseMessage, goodbye, until)
+}
+
+// await gives pumps time to read what is under way: a connection closed over unread bytes is reset, and the last lines
+// would be lost with it.
+func await(over <-chan *websocket.CloseError, pumps int) {
+	late := time.NewTimer(farewell)
+	defer late.Stop()
+	for range pumps {
+		select {
+		case <-over:
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// pump copies what arrives at src to dst until either ends, and returns why, as dst should be told.
+func pump(dst, src *websocket.Conn, lost string) *websocket.CloseError {
+	buffer := make([]byte, bufferSize)
+	for {
+		kind, r, err := src.NextReader()
+		if err != nil {
+			return why(err, lost)
+		}
+		w, err := dst.NextWriter(kind)
+		if err != nil {
+			return why(err, lost)
+		}
+		if _, err := io.CopyBuffer(w, r, buffer); err != nil {
+			return why(err, lost)
+		}
+		if err := w.Close(); err != nil {
+			return why(err, lost)
+		}
+	}
+}
+
+// why turns the end of a connection into a close message. Codes that may not be sent stand for a lost connection.
+func why(err error, lost string) *websocket.CloseError {
+	var closed *websocket.CloseError
+	if errors.As(err, &closed) {
+		switch closed.Code {
+		case websocket.CloseAbnormalClosure, websocket.CloseTLSHandshake:
+		case websocket.CloseNoStatusReceived:
+			return &websocket.CloseError{Code: websocket.CloseNormalClosure}
+		default:
+			return closed
+		}
+	}
+	return &websocket.CloseError{Code: websocket.CloseInternalServerErr, Text: lost}
+}

@@ -1,0 +1,137 @@
+package subresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	k8sv1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/controllers/subresource/plan"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// attempts is how often a verb is decided anew because its VM changed meanwhile.
+const attempts = 4
+
+// decision plans a verb on what is seen.
+type decision func(plan.Seen) ([]plan.Action, error)
+
+// apply decides on the VM as it is now and does what was decided; dryRun sends the writes without effect.
+func (s *Server) apply(ctx context.Context, t Target, dryRun []string, decide decision) error {
+	if len(dryRun) > 0 && !slices.Equal(dryRun, []string{metav1.DryRunAll}) {
+		return apierrors.NewBadRequest(fmt.Sprintf("dryRun: Unsupported value: %q: supported values: %q", dryRun, metav1.DryRunAll))
+	}
+	var err error
+	for range attempts {
+		if err = s.once(ctx, t, dryRun, decide); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return apierrors.NewConflict(v1.Resource("virtualmachine"), t.Name, errChanged)
+}
+
+// errChanged is returned for a write that was refused because its object isn't as it was seen.
+var errChanged = errors.New("the object has been modified; try again")
+
+func (s *Server) once(ctx context.Context, t Target, dryRun []string, decide decision) error {
+	vm, err := s.vm(ctx, t)
+	if err != nil {
+		return err
+	}
+	vmi, err := s.vmi(ctx, t)
+	if apierrors.IsNotFound(err) {
+		vmi, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	actions, err := decide(plan.Seen{VM: vm, VMI: vmi})
+	if err != nil {
+		return err
+	}
+	for i, a := range actions {
+		err := s.act(ctx, a, dryRun)
+		if errors.Is(err, errChanged) && i > 0 {
+			// The first actions hold: what is seen now is partly our own doing and no ground to decide on.
+			return plan.Conflict(vm, "%s: %w", a, err)
+		}
+		if err != nil {
+			return wrapped(a, err)
+		}
+	}
+	return nil
+}
+
+// wrapped keeps the refusals of the API server as they are and makes the rest internal errors that say what failed.
+func wrapped(a plan.Action, err error) error {
+	if errors.Is(err, errChanged) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return err
+	}
+	return apierrors.NewInternalError(fmt.Errorf("%s: %w", a, err))
+}
+
+func (s *Server) act(ctx context.Context, action plan.Action, dryRun []string) error {
+	switch a := action.(type) {
+	case plan.SetStrategy:
+		return changed(s.Kube.Patch(ctx, a.VM.DeepCopy(), client.RawPatch(types.MergePatchType, a.Patch()), patchOptions(dryRun)))
+	case plan.Request:
+		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
+	case plan.RetryNow:
+		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
+	case plan.SetGrace:
+		return changed(s.Kube.Patch(ctx, a.VMI.DeepCopy(), client.RawPatch(types.JSONPatchType, a.Patch()), patchOptions(dryRun)))
+	case plan.KillLauncher:
+		return s.killLauncher(ctx, a.VMI, dryRun)
+	}
+	return fmt.Errorf("unknown action %T", action)
+}
+
+func (s *Server) patchStatus(ctx context.Context, vm *v1.VirtualMachine, patch []byte, dryRun []string) error {
+	opts := &client.SubResourcePatchOptions{PatchOptions: *patchOptions(dryRun)}
+	return changed(s.Kube.Status().Patch(ctx, vm.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), opts))
+}
+
+func patchOptions(dryRun []string) *client.PatchOptions {
+	return &client.PatchOptions{FieldManager: manager, DryRun: dryRun}
+}
+
+// changed recognises a failed precondition: of a merge patch a conflict; of a JSON patch a failed test, or a removal of
+// what is gone, which the API server answers with 422 and the words of its patch library.
+func changed(err error) error {
+	if apierrors.IsConflict(err) {
+		return errChanged
+	}
+	if err != nil && (strings.Contains(err.Error(), "test failed") || strings.Contains(err.Error(), "remove operation does not apply")) {
+		return errChanged
+	}
+	return err
+}
+
+// killLauncher deletes the Pod that the VMI started in, by its derived name and only if it is that VMI's.
+func (s *Server) killLauncher(ctx context.Context, vmi *v1.VirtualMachineInstance, dryRun []string) error {
+	pod := &k8sv1.Pod{}
+	key := client.ObjectKey{Namespace: vmi.Namespace, Name: names.LauncherPod(vmi.Name, vmi.UID)}
+	if err := s.Kube.Get(ctx, key, pod); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(pod, vmi) {
+		return fmt.Errorf("pod %s is not the VMI's", pod.Name)
+	}
+	second := int64(1)
+	err := s.Kube.Delete(ctx, pod, &client.DeleteOptions{
+		GracePeriodSeconds: &second, DryRun: dryRun,
+		Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+	return client.IgnoreNotFound(err)
+}
+
+func accepted(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }
