@@ -42,15 +42,21 @@ func command() *cobra.Command {
 	}
 	var nodes int
 	up := sub("up", "Build what is missing and start the cluster", cobra.NoArgs,
-		func(ctx context.Context, d layout.Dir, out io.Writer, _ []string) error { return up(ctx, d, out, nodes) })
+		func(ctx context.Context, d layout.Dir, out io.Writer, _ []string) error {
+			return up(ctx, d, out, nodes)
+		})
 	up.Flags().IntVar(&nodes, "nodes", 1, fmt.Sprintf("how many nodes, 1 to %d; more than run now are added", layout.MaxNodes))
 	var purge bool
 	down := sub("down", "Stop the cluster and leave no trace of it but its state", cobra.NoArgs,
-		func(ctx context.Context, d layout.Dir, out io.Writer, _ []string) error { return down(ctx, d, out, purge) })
+		func(ctx context.Context, d layout.Dir, out io.Writer, _ []string) error {
+			return down(ctx, d, out, purge)
+		})
 	down.Flags().BoolVar(&purge, "purge", false, "drop its state as well, but not programs and images")
 	root.AddCommand(
 		sub("build", "Build programs and images", cobra.NoArgs,
-			func(ctx context.Context, d layout.Dir, out io.Writer, _ []string) error { return build.All(ctx, d, out) }),
+			func(ctx context.Context, d layout.Dir, out io.Writer, _ []string) error {
+				return build.All(ctx, d, out)
+			}),
 		up, down,
 		sub("check", "Say what a stopped cluster left behind; fails if there is anything", cobra.NoArgs,
 			func(_ context.Context, d layout.Dir, out io.Writer, _ []string) error { return check(d, out) }),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"virtstack.io/virtstack/ci/cluster/api"
@@ -113,6 +114,31 @@ func (s *starting) control(ctx context.Context) error {
 		return fmt.Errorf("starting the control plane: %w", err)
 	}
 	s.say("control plane ready")
+	return s.forget(ctx)
+}
+
+// forget deletes the Nodes of an earlier, larger cluster.
+func (s *starting) forget(ctx context.Context) error {
+	c, err := api.New(s.dir)
+	if err != nil {
+		return err
+	}
+	names, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(s.wanted(), func(n layout.Node) bool { return n.Name() == name })
+	}
+	for _, name := range names {
+		if wanted(name) {
+			continue
+		}
+		if err := c.ForgetNode(ctx, name); err != nil {
+			return err
+		}
+		s.say("%s forgotten", name)
+	}
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"virtstack.io/virtstack/ci/cluster/layout"
@@ -88,13 +87,34 @@ func holds(all []condition, kind string) (condition, bool) {
 // NodeReady reports whether the node is Ready and its kubelet has said so since: right after a start, the API server
 // still holds what was true before.
 func (c *Client) NodeReady(ctx context.Context, name string, since time.Time) bool {
-	var node struct{ Status struct{ Conditions []condition } }
+	var node struct {
+		Status struct{ Conditions []condition }
+	}
 	raw, err := c.get(ctx, "/api/v1/nodes/"+name)
 	if err != nil || json.Unmarshal(raw, &node) != nil {
 		return false
 	}
 	cond, ok := holds(node.Status.Conditions, "Ready")
 	return ok && !cond.LastHeartbeatTime.Before(since.Truncate(time.Second))
+}
+
+// Nodes returns the names of all Nodes.
+func (c *Client) Nodes(ctx context.Context) ([]string, error) {
+	raw, err := c.get(ctx, "/api/v1/nodes")
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, n := range list.Items {
+		names = append(names, n.Metadata.Name)
+	}
+	return names, nil
 }
 
 type pod struct {
@@ -105,7 +125,9 @@ type pod struct {
 	Status struct {
 		Conditions        []condition
 		ContainerStatuses []struct {
-			State struct{ Running *struct{ StartedAt time.Time } }
+			State struct {
+				Running *struct{ StartedAt time.Time }
+			}
 		}
 	}
 }
@@ -142,10 +164,18 @@ func (p pod) ready(since time.Time) bool {
 
 // Apply applies the manifests in the directory.
 func (c *Client) Apply(ctx context.Context, dir string) error {
-	out, err := exec.CommandContext(ctx, c.dir.Program("kubectl"), "--kubeconfig", c.dir.Kubeconfig(), "apply",
-		"--server-side", "--force-conflicts", "--field-manager=dev-cluster", "-f", dir).CombinedOutput()
+	return c.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager=dev-cluster", "-f", dir)
+}
+
+// ForgetNode deletes a Node whose machine is gone for good; what ran there is then cleared away by Kubernetes.
+func (c *Client) ForgetNode(ctx context.Context, name string) error {
+	return c.kubectl(ctx, "delete", "node", name, "--ignore-not-found")
+}
+
+func (c *Client) kubectl(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, c.dir.Program("kubectl"), append([]string{"--kubeconfig", c.dir.Kubeconfig()}, args...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("applying %s: %w: %s", filepath.Base(dir), err, out)
+		return fmt.Errorf("kubectl %s: %w: %s", args[0], err, out)
 	}
 	return nil
 }

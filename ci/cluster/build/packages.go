@@ -13,7 +13,7 @@ import (
 // debian is what a cluster needs of Debian: to build runc, to run kubelet and kube-proxy, and a shell for images.
 var debian = []string{
 	"gcc", "libc6-dev", "libseccomp-dev", "pkg-config",
-	"iptables", "nftables", "conntrack", "iproute2", "mount", "kmod", "e2fsprogs",
+	"iptables", "nftables", "conntrack", "iproute2", "mount", "e2fsprogs",
 	"busybox-static",
 }
 

@@ -4,7 +4,6 @@ package image
 
 import (
 	"archive/tar"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -35,113 +34,152 @@ type Image struct {
 
 // Write makes the archive, or leaves it untouched when it already says the same.
 func (i Image) Write(file string) error {
-	archive, err := i.archive()
+	parts, err := i.parts()
 	if err != nil {
 		return fmt.Errorf("making image %s: %w", i.Name, err)
 	}
-	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, archive) {
+	if index(file) == string(parts[1].data) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", archive, 0o644); err != nil {
-		return err
+	if err := i.write(file+".new", parts); err != nil {
+		return fmt.Errorf("writing image %s: %w", i.Name, err)
 	}
 	return os.Rename(file+".new", file)
 }
 
+// index returns the index of an archive that Write made, which names everything in it by digest; else nothing.
+func index(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	r := tar.NewReader(f)
+	for {
+		h, err := r.Next()
+		if err != nil {
+			return ""
+		}
+		if h.Name != "index.json" {
+			continue
+		}
+		raw, err := io.ReadAll(r)
+		if err != nil {
+			return ""
+		}
+		return string(raw)
+	}
+}
+
 type object = map[string]any
 
-// blobs collects the archive's blobs in order.
-type blobs struct {
-	names []string
-	data  [][]byte
+// part is one file of the archive. The layer has no data here: it is written as it is read.
+type part struct {
+	name string
+	size int64
+	data []byte
 }
 
-func (b *blobs) add(mediaType string, data []byte) object {
-	sum := digest(data)
-	b.names, b.data = append(b.names, "blobs/sha256/"+sum), append(b.data, data)
-	return object{"mediaType": mediaType, "digest": "sha256:" + sum, "size": len(data)}
-}
+const blobDir = "blobs/sha256/"
 
-func (b *blobs) addJSON(mediaType string, v object) (object, error) {
+// blob is data under its digest, and what refers to it.
+func blob(mediaType string, v object) (part, object, error) {
 	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return b.add(mediaType, raw), nil
+	sum := sha256.Sum256(raw)
+	return part{blobDir + hex.EncodeToString(sum[:]), int64(len(raw)), raw}, refer(mediaType, sum[:], int64(len(raw))), err
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+func refer(mediaType string, sum []byte, size int64) object {
+	return object{"mediaType": mediaType, "digest": "sha256:" + hex.EncodeToString(sum), "size": size}
 }
 
-// archive leaves the layer uncompressed: it never travels farther than to this machine's containerd.
-func (i Image) archive() ([]byte, error) {
-	layer, err := i.layer()
-	if err != nil {
+// parts returns the archive's files: layout, index, layer, configuration, manifest. The layer is left uncompressed: it
+// never travels farther than to this machine's containerd.
+func (i Image) parts() ([]part, error) {
+	sum, size := sha256.New(), &counter{}
+	if err := i.layer(io.MultiWriter(sum, size)); err != nil {
 		return nil, err
 	}
-	var b blobs
-	l := b.add("application/vnd.oci.image.layer.v1.tar", layer)
-	config, err := b.addJSON("application/vnd.oci.image.config.v1+json", object{
+	digest := sum.Sum(nil)
+	layer := refer("application/vnd.oci.image.layer.v1.tar", digest, size.n)
+	config, configRef, err := blob("application/vnd.oci.image.config.v1+json", object{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": object{
 			"Entrypoint": i.Entrypoint,
 			"Env":        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		},
-		"rootfs": object{"type": "layers", "diff_ids": []any{l["digest"]}},
+		"rootfs": object{"type": "layers", "diff_ids": []any{layer["digest"]}},
 	})
 	if err != nil {
 		return nil, err
 	}
 	const manifestType = "application/vnd.oci.image.manifest.v1+json"
-	m, err := b.addJSON(manifestType, object{"schemaVersion": 2, "mediaType": manifestType, "config": config, "layers": []object{l}})
+	manifest, ref, err := blob(manifestType, object{
+		"schemaVersion": 2, "mediaType": manifestType, "config": configRef, "layers": []object{layer},
+	})
 	if err != nil {
 		return nil, err
 	}
-	m["annotations"] = object{ // containerd takes the image's name from the first
+	ref["annotations"] = object{ // containerd takes the image's name from the first
 		"io.containerd.image.name":          i.Name,
 		"org.opencontainers.image.ref.name": i.Name[strings.LastIndexByte(i.Name, ':')+1:],
 	}
-	m["platform"] = object{"architecture": runtime.GOARCH, "os": "linux"}
-	index, err := json.Marshal(object{"schemaVersion": 2, "manifests": []object{m}})
+	ref["platform"] = object{"architecture": runtime.GOARCH, "os": "linux"}
+	idx, err := json.Marshal(object{"schemaVersion": 2, "manifests": []object{ref}})
+	layout := []byte(`{"imageLayoutVersion":"1.0.0"}`)
+	return []part{
+		{"oci-layout", int64(len(layout)), layout}, {"index.json", int64(len(idx)), idx},
+		{blobDir + hex.EncodeToString(digest), size.n, nil}, config, manifest,
+	}, err
+}
+
+// counter counts the bytes written to it.
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+func (i Image) write(file string, parts []part) error {
+	f, err := os.Create(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b.names = append([]string{"oci-layout", "index.json"}, b.names...)
-	b.data = append([][]byte{[]byte(`{"imageLayoutVersion":"1.0.0"}`), index}, b.data...)
-	return b.tar()
+	defer f.Close()
+	w := tar.NewWriter(f)
+	for _, p := range parts {
+		if err := w.WriteHeader(&tar.Header{Name: p.name, Mode: 0o644, Size: p.size}); err != nil {
+			return err
+		}
+		if p.data != nil {
+			_, err = w.Write(p.data)
+		} else {
+			err = i.layer(w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return f.Close()
 }
 
-func (b *blobs) tar() ([]byte, error) {
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	for i, name := range b.names {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b.data[i]))}); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(b.data[i]); err != nil {
-			return nil, err
-		}
-	}
-	err := w.Close()
-	return buf.Bytes(), err
-}
-
-func (i Image) layer() ([]byte, error) {
+// layer writes the image's files as a tar archive, sorted, without times.
+func (i Image) layer(to io.Writer) error {
 	entries := slices.SortedFunc(slices.Values(i.Entries), func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
+	w := tar.NewWriter(to)
 	for _, e := range entries {
 		if err := e.write(w); err != nil {
-			return nil, fmt.Errorf("adding %s: %w", e.Path, err)
+			return fmt.Errorf("adding %s: %w", e.Path, err)
 		}
 	}
-	err := w.Close()
-	return buf.Bytes(), err
+	return w.Close()
 }
 
 func (e Entry) write(w *tar.Writer) error {

@@ -3,6 +3,8 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"os"
@@ -43,7 +45,11 @@ func files(t *testing.T, raw []byte) (content map[string][]byte, headers []*tar.
 }
 
 func TestArchiveNamesTheImageAndHoldsItsBlobs(t *testing.T) {
-	raw, err := small.archive()
+	file := filepath.Join(t.TempDir(), "app.tar")
+	if err := small.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,21 +67,22 @@ func TestArchiveNamesTheImageAndHoldsItsBlobs(t *testing.T) {
 		t.Errorf("name %q, want %q", name, small.Name)
 	}
 	for name, data := range got {
-		if dir, sum := filepath.Split(name); dir == "blobs/sha256/" && digest(data) != sum {
-			t.Errorf("blob %s has digest %s", name, digest(data))
+		dir, want := filepath.Split(name)
+		if sum := sha256.Sum256(data); dir == blobDir && hex.EncodeToString(sum[:]) != want {
+			t.Errorf("blob %s has digest %x", name, sum)
 		}
 	}
-	if _, ok := got["blobs/sha256/"+index.Manifests[0].Digest[len("sha256:"):]]; !ok {
+	if _, ok := got[blobDir+index.Manifests[0].Digest[len("sha256:"):]]; !ok {
 		t.Errorf("manifest %s is missing", index.Manifests[0].Digest)
 	}
 }
 
 func TestLayerIsSortedAndTimeless(t *testing.T) {
-	raw, err := small.layer()
-	if err != nil {
+	var raw bytes.Buffer
+	if err := small.layer(&raw); err != nil {
 		t.Fatal(err)
 	}
-	content, headers := files(t, raw)
+	content, headers := files(t, raw.Bytes())
 	var names []string
 	for _, h := range headers {
 		names = append(names, h.Name)
@@ -106,7 +113,16 @@ func TestAnUnchangedImageKeepsItsFile(t *testing.T) {
 	if err := small.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	if fi, err := os.Stat(file); err != nil || !fi.ModTime().Equal(old) {
-		t.Errorf("written again: %v %v", fi.ModTime(), err)
+	fi, err := os.Stat(file)
+	if err != nil || !fi.ModTime().Equal(old) {
+		t.Fatalf("written again: %v %v", fi.ModTime(), err)
+	}
+	changed := small
+	changed.Entrypoint = []string{"/bin/link"}
+	if err := changed.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if fi, err := os.Stat(file); err != nil || fi.ModTime().Equal(old) {
+		t.Errorf("a changed image was not written: %v", err)
 	}
 }
