@@ -107,6 +107,8 @@ func (s *schemas) definition(k kind) (*apiextensions.CustomResourceDefinition, e
 		}
 		if i > 0 {
 			withoutDescriptions(schema)
+			// The API server refuses equal selectable fields next to schemas that differ.
+			made.SelectableFields = nil
 		}
 		made.Schema = &apiextensions.CustomResourceValidation{OpenAPIV3Schema: schema}
 		definition.Spec.Versions = append(definition.Spec.Versions, made)

@@ -82,8 +82,10 @@ func refineStatus(status *apiextensions.JSONSchemaProps) error {
 	if has(status, "conditions") {
 		keyBy(status, "conditions", "type")
 	}
-	if has(status, "volumeStatus") && has(status, "nodeName") {
+	if has(status, "volumeStatus", "nodeName") {
 		keyBy(status, "volumeStatus", "name")
+		// One controller writes an entry before another knows its target.
+		status.Properties["volumeStatus"].Items.Schema.Required = []string{"name"}
 	}
 	if !has(status, "observedGeneration") {
 		return nil
