@@ -1,0 +1,131 @@
+// Package dhcp hands one guest its address: a DHCPv4 server that knows one lease and serves one bridge. It needs no
+// capability where the Pod's ports below 1024 are open to all (net.ipv4.ip_unprivileged_port_start=0).
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+	"github.com/insomniacslk/dhcp/rfc1035label"
+)
+
+// leaseTime is long: the address is the guest's for as long as it runs, and after a migration as well.
+const leaseTime = 365 * 24 * time.Hour
+
+// Lease is what the guest gets.
+type Lease struct {
+	// MAC of the guest's interface; requests of others are not answered.
+	MAC net.HardwareAddr
+	// Address of the guest with its prefix.
+	Address netip.Prefix
+	// Gateway is the router and the server itself.
+	Gateway netip.Addr
+	DNS     []netip.Addr
+	Search  []string
+	// Hostname is left out where it is empty.
+	Hostname string
+	// MTU in bytes; 0 is left out.
+	MTU uint16
+}
+
+// Serve answers on the bridge until ctx ends. Errors: the bridge is not there, the port can't be had.
+func Serve(ctx context.Context, bridge string, l Lease) error {
+	server, err := server4.NewServer(bridge, &net.UDPAddr{IP: net.IPv4zero, Port: dhcpv4.ServerPort}, l.handle)
+	if err != nil {
+		return fmt.Errorf("serving DHCP on %s: %w", bridge, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serving DHCP on %s: %w", bridge, err)
+	}
+	return nil
+}
+
+// handle answers one request. Replies are broadcast: a guest without an address can't be asked for by ARP.
+func (l Lease) handle(conn net.PacketConn, _ net.Addr, request *dhcpv4.DHCPv4) {
+	reply, err := l.Reply(request)
+	if err != nil {
+		return // not for us, or nonsense: a DHCP server keeps silent
+	}
+	_, _ = conn.WriteTo(reply.ToBytes(), &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort})
+}
+
+var (
+	errNotOurs = errors.New("not the guest's")
+	errIgnored = errors.New("needs no answer")
+)
+
+// Reply is the answer to a request: an offer, an acknowledgement, or a refusal of any address but the lease's. An
+// error means no answer.
+func (l Lease) Reply(request *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, error) {
+	if request.OpCode != dhcpv4.OpcodeBootRequest || request.ClientHWAddr.String() != l.MAC.String() {
+		return nil, errNotOurs
+	}
+	kind := dhcpv4.MessageTypeAck
+	switch request.MessageType() {
+	case dhcpv4.MessageTypeDiscover:
+		kind = dhcpv4.MessageTypeOffer
+	case dhcpv4.MessageTypeRequest:
+		if !l.accepts(request) {
+			kind = dhcpv4.MessageTypeNak
+		}
+	case dhcpv4.MessageTypeInform:
+	default:
+		return nil, errIgnored
+	}
+	gateway := net.IP(l.Gateway.AsSlice())
+	if kind == dhcpv4.MessageTypeNak {
+		return dhcpv4.NewReplyFromRequest(request, dhcpv4.WithMessageType(kind), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(gateway)))
+	}
+	return dhcpv4.NewReplyFromRequest(request, l.options(kind, gateway)...)
+}
+
+// accepts tells whether a request asks for our address, at our server if it names one.
+func (l Lease) accepts(request *dhcpv4.DHCPv4) bool {
+	if id := request.ServerIdentifier(); id != nil && !id.Equal(l.Gateway.AsSlice()) {
+		return false
+	}
+	asked := request.RequestedIPAddress()
+	if asked == nil {
+		asked = request.ClientIPAddr
+	}
+	return asked.Equal(l.Address.Addr().AsSlice())
+}
+
+func (l Lease) options(kind dhcpv4.MessageType, gateway net.IP) []dhcpv4.Modifier {
+	m := []dhcpv4.Modifier{
+		dhcpv4.WithMessageType(kind),
+		dhcpv4.WithYourIP(l.Address.Addr().AsSlice()),
+		dhcpv4.WithServerIP(gateway),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(gateway)),
+		dhcpv4.WithNetmask(net.CIDRMask(l.Address.Bits(), 32)),
+		dhcpv4.WithRouter(gateway),
+		dhcpv4.WithLeaseTime(uint32(leaseTime / time.Second)),
+	}
+	var servers []net.IP
+	for _, a := range l.DNS {
+		if a.Is4() {
+			servers = append(servers, a.AsSlice())
+		}
+	}
+	if len(servers) > 0 {
+		m = append(m, dhcpv4.WithDNS(servers...))
+	}
+	if len(l.Search) > 0 {
+		m = append(m, dhcpv4.WithOption(dhcpv4.OptDomainSearch(&rfc1035label.Labels{Labels: l.Search})))
+	}
+	if l.Hostname != "" {
+		m = append(m, dhcpv4.WithOption(dhcpv4.OptHostName(l.Hostname)))
+	}
+	if l.MTU > 0 {
+		m = append(m, dhcpv4.WithOption(dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, []byte{byte(l.MTU >> 8), byte(l.MTU)})))
+	}
+	return m
+}
