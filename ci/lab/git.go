@@ -3,7 +3,6 @@ package lab
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -23,8 +22,10 @@ func GitURL(repo string) string {
 	return fmt.Sprintf("http://%s:%d/%s.git", HostAddress, GitPort, repo)
 }
 
-// StartGitServer starts the Git server unless one of this checkout runs. It outlives the caller: "make down" ends it
-// by its pid file in the cluster's run directory.
+// marker is how "make down" knows a process of the cluster; source: ci/cluster/proc.
+const marker = "VIRTSTACK_CLUSTER"
+
+// StartGitServer starts the Git server unless it runs. It outlives the caller and ends with the cluster.
 func (l *Lab) StartGitServer(ctx context.Context) error {
 	addr := net.JoinHostPort(HostAddress, strconv.Itoa(GitPort))
 	if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
@@ -34,8 +35,7 @@ func (l *Lab) StartGitServer(ctx context.Context) error {
 	if _, err := l.Run(ctx, "go", "build", "-o", bin, "./ci/gitserver"); err != nil {
 		return err
 	}
-	run := filepath.Join(l.State(), "run")
-	log, err := os.Create(filepath.Join(run, "gitserver.log"))
+	log, err := os.Create(filepath.Join(l.State(), "logs", "gitserver.log"))
 	if err != nil {
 		return err
 	}
@@ -46,11 +46,9 @@ func (l *Lab) StartGitServer(ctx context.Context) error {
 	}
 	cmd := exec.Command(bin, "-root", root, "-listen", addr)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = append(os.Environ(), marker+"="+l.State())
 	if err := cmd.Start(); err != nil {
 		return err
-	}
-	if err := os.WriteFile(filepath.Join(run, "gitserver.pid"), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o644); err != nil {
-		return errors.Join(err, cmd.Process.Kill())
 	}
 	return Until(ctx, 10*time.Second, "the Git server", func(context.Context) (bool, string, error) {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)

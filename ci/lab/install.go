@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ type image struct {
 const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [../../overlays/dev]
-configurations: [../../bundles/operator/images.yaml]
+configurations: [images.yaml]
 images:
 %s`
 
@@ -47,7 +48,14 @@ func (l *Lab) Overlay() (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	return dir, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, entries.String()), 0o644)
+	// kustomize reads no file outside a kustomization's own directory.
+	fields, err := os.ReadFile(filepath.Join(l.Root, "bundles", "components", "images.yaml"))
+	if err != nil {
+		return "", err
+	}
+	return dir, errors.Join(
+		os.WriteFile(filepath.Join(dir, "images.yaml"), fields, 0o644),
+		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, entries.String()), 0o644))
 }
 
 // Install applies the overlay and the KubeVirt CR and waits until it is Available and up to date.
