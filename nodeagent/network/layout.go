@@ -15,6 +15,8 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/machine/defaults"
+	"virtstack.io/virtstack/machine/names"
 )
 
 // ErrUnsupported is returned for an interface that this version can't connect.
@@ -58,6 +60,9 @@ func Layout(vmi *v1.VirtualMachineInstance) ([]Port, error) {
 	}
 	ports := make([]Port, 0, len(vmi.Spec.Domain.Devices.Interfaces))
 	for i, iface := range vmi.Spec.Domain.Devices.Interfaces {
+		if iface.State == v1.InterfaceStateAbsent {
+			continue
+		}
 		field := fmt.Sprintf("spec.domain.devices.interfaces[%d]", i)
 		network, ok := networks[iface.Name]
 		switch {
@@ -70,7 +75,10 @@ func Layout(vmi *v1.VirtualMachineInstance) ([]Port, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", field, err)
 		}
-		port.Hostname = hostname(vmi)
+		if port.MAC == "" {
+			port.MAC = defaults.MAC(vmi.Namespace, vmi.Name, iface.Name)
+		}
+		port.Hostname = names.Hostname(vmi)
 		ports = append(ports, port)
 	}
 	return ports, nil
@@ -112,14 +120,6 @@ func device(prefix, name string) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	return prefix + hex.EncodeToString(sum[:])[:11]
-}
-
-func hostname(vmi *v1.VirtualMachineInstance) string {
-	if vmi.Spec.Hostname != "" {
-		return vmi.Spec.Hostname
-	}
-	first, _, _ := strings.Cut(vmi.Name, ".")
-	return first[:min(len(first), 63)]
 }
 
 // guest returns the port as the launcher is told of it. DNS servers are left out: the launcher hands out its own.
