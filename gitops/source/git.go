@@ -26,6 +26,8 @@ var (
 	ErrRef = errors.New("no such ref")
 	// ErrRefused says that what the repository holds is not accepted: too much, or a link that leads out.
 	ErrRefused = errors.New("the commit is refused")
+	// ErrUnchanged says that the ref still leads to the revision that is known.
+	ErrUnchanged = errors.New("the revision is known")
 )
 
 // Ref is the commit, or what is followed to find it; one field is set.
@@ -59,6 +61,8 @@ type Git struct {
 	// Credentials hold username and password, or bearerToken, and optionally ca.crt. They are sent over https only.
 	Credentials map[string][]byte
 	Limits      Limits
+	// Known is a revision that need not be fetched again: ErrUnchanged is returned for it.
+	Known string
 }
 
 // Checkout is one commit on disk.
@@ -88,11 +92,17 @@ func (g Git) Fetch(ctx context.Context) (*Checkout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
+	if g.Ref.Commit != "" && g.Known == "sha1:"+g.Ref.Commit {
+		return nil, ErrUnchanged
+	}
 	dir, err := temporary()
 	if err != nil {
 		return nil, err
 	}
 	c, err := g.fetch(ctx, dir, auth)
+	if errors.Is(err, ErrUnchanged) {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("fetching %s of %s: %w", g.Ref, g.URL, explain(err, g.Ref)), os.RemoveAll(dir))
 	}
@@ -121,11 +131,15 @@ func (g Git) fetch(ctx context.Context, dir string, auth *git.AuthOptions) (*Che
 	}
 	defer client.Close()
 	commit, err := client.Clone(ctx, g.URL, repository.CloneConfig{
-		CheckoutStrategy: checkout(g.Ref),
-		ShallowClone:     true,
+		CheckoutStrategy:   checkout(g.Ref),
+		ShallowClone:       true,
+		LastObservedCommit: g.Known,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if !git.IsConcreteCommit(*commit) {
+		return nil, ErrUnchanged
 	}
 	root, err := os.OpenRoot(filepath.Join(dir, "tree"))
 	if err != nil {

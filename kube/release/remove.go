@@ -47,3 +47,20 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 	}
 	return false, err
 }
+
+// Present returns those of refs that exist and carry the owner's labels.
+func (r *Releaser) Present(ctx context.Context, refs []Ref) ([]Ref, error) {
+	var found []Ref
+	for _, ref := range refs {
+		u := ref.empty()
+		err := r.client.Get(ctx, client.ObjectKeyFromObject(u), u)
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading %s: %w", ref, err)
+		case r.owner.of(u) == r.owner:
+			found = append(found, ref)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,159 @@
+// Package bundle keeps what Bundles name applied: it fetches and builds commits that it doesn't trust, and applies
+// them with the rights of the account that the Bundle names, never with its own.
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/release"
+)
+
+// fieldManager owns what Bundles apply, and their status.
+const fieldManager = "virt-bundles"
+
+// Controller brings about what a Bundle asks for.
+type Controller struct {
+	client client.Client
+	status apply.Applier
+	events events.EventRecorder
+	as     func(namespace, account string) (client.Client, error)
+	builds *builds
+}
+
+// Round does one step.
+func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
+	b := &v1alpha1.Bundle{}
+	if err := c.client.Get(ctx, key, b); err != nil {
+		c.builds.drop(key)
+		return time.Time{}, client.IgnoreNotFound(err)
+	}
+	if b.Spec.Suspend && b.DeletionTimestamp == nil {
+		return time.Time{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, plan.Timeout(b))
+	defer cancel()
+	r, err := c.observe(ctx, b)
+	if err != nil {
+		return time.Time{}, err
+	}
+	p := plan.For(now, r.seen)
+	if failed := c.act(ctx, r, p.Actions); failed != nil {
+		p = plan.Failed(now, r.seen, r.explain(failed))
+	} else if released(p.Actions) {
+		c.builds.drop(key)
+		return time.Time{}, nil
+	}
+	c.tell(b, p.Status)
+	err = c.status.Status(ctx, b, &p.Status, apply.Keep("inventory.entries"))
+	if err != nil && !apierrors.IsConflict(err) {
+		return time.Time{}, fmt.Errorf("writing status of Bundle %s: %w", key, err)
+	}
+	return p.Recheck, nil
+}
+
+func released(actions []plan.Action) bool {
+	for _, a := range actions {
+		if _, ok := a.(plan.Release); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) error {
+	for _, a := range actions {
+		if err := c.do(ctx, r, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
+	switch a := a.(type) {
+	case plan.Hold:
+		return c.status.Metadata(ctx, r.bundle, apply.Metadata{Finalizers: []string{v1alpha1.BundleFinalizer}})
+	case plan.Release:
+		if len(a.Behind) > 0 {
+			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "LeftBehind", "Remove", "could not be removed in time: %s", plan.Remove{Objects: a.Behind})
+		}
+		return c.release(ctx, r.bundle)
+	case plan.Apply:
+		if err := r.releaser.Apply(ctx, r.changes); err != nil {
+			return err
+		}
+		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s", a)
+	case plan.Remove:
+		refs, err := parse(a.Objects)
+		if err != nil {
+			return err
+		}
+		if _, err := r.releaser.Remove(ctx, lastFirst(refs)); err != nil {
+			return &removal{err}
+		}
+		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Removed", "Remove", "%s", a)
+	}
+	return nil
+}
+
+// removal marks an error of a removal.
+type removal struct{ error }
+
+func (r *removal) Unwrap() error { return r.error }
+
+// explain says what a failed action means for the Bundle.
+func (r *round) explain(err error) plan.Failure {
+	var refused release.Refusals
+	var removing *removal
+	switch {
+	case errors.As(err, &removing):
+		return plan.Failure{Reason: plan.PruneFailed, Message: err.Error()}
+	case errors.As(err, &refused):
+		return r.refusal(refused)
+	}
+	return plan.Failure{Reason: plan.ApplyFailed, Message: r.seen.Revision + ": " + err.Error()}
+}
+
+// release drops the finalizer, whoever set it.
+func (c *Controller) release(ctx context.Context, b *v1alpha1.Bundle) error {
+	after := b.DeepCopy()
+	after.Finalizers = nil
+	for _, f := range b.Finalizers {
+		if f != v1alpha1.BundleFinalizer {
+			after.Finalizers = append(after.Finalizers, f)
+		}
+	}
+	patch := client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(c.client.Patch(ctx, after, patch, client.FieldOwner(fieldManager)))
+}
+
+// tell makes a failure an event, once: conditions repeat, events don't.
+func (c *Controller) tell(b *v1alpha1.Bundle, next v1alpha1.BundleStatus) {
+	for _, n := range next.Conditions {
+		if n.Type != "Ready" || n.Status == "Unknown" {
+			continue
+		}
+		for _, o := range b.Status.Conditions {
+			if o.Type == n.Type && o.Status == n.Status && o.Message == n.Message {
+				return
+			}
+		}
+		kind := corev1.EventTypeNormal
+		if n.Status == "False" {
+			kind = corev1.EventTypeWarning
+		}
+		c.events.Eventf(b, nil, kind, n.Reason, "Reconcile", "%s", n.Message)
+	}
+}

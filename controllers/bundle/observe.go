@@ -1,0 +1,210 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/object"
+	"github.com/fluxcd/pkg/ssa"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/gitops/build"
+	"virtstack.io/virtstack/gitops/source"
+	"virtstack.io/virtstack/kube/release"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// round is what one round has seen, and what is behind it.
+type round struct {
+	bundle   *v1alpha1.Bundle
+	seen     plan.Seen
+	client   client.Client // with the rights of the Bundle's account
+	releaser *release.Releaser
+	objects  []build.Object
+	changes  release.Changes
+}
+
+func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, error) {
+	account := b.Spec.ServiceAccountName
+	if account == "" {
+		account = v1alpha1.DefaultBundleServiceAccount
+	}
+	as, err := c.as(b.Namespace, account)
+	if err != nil {
+		return nil, fmt.Errorf("acting as account %s/%s: %w", b.Namespace, account, err)
+	}
+	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b))}
+	if b.DeletionTimestamp != nil {
+		return r, r.observeLeft(ctx)
+	}
+	if err := c.built(ctx, r); err != nil {
+		r.seen.Failure = cause(r, err)
+		return r, nil
+	}
+	return r, r.observeObjects(ctx)
+}
+
+func owner(b *v1alpha1.Bundle) release.Owner {
+	return release.Owner{Group: "bundle.virtstack.io", Namespace: b.Namespace, Name: names.LabelValue(b.Name)}
+}
+
+// built fills in revision and objects.
+func (c *Controller) built(ctx context.Context, r *round) error {
+	if r.bundle.Spec.Source.Git == nil {
+		return fmt.Errorf("%w: spec.source names no source", source.ErrRefused)
+	}
+	credentials, err := r.credentials(ctx)
+	if err != nil {
+		return err
+	}
+	known := c.builds.of(r.bundle)
+	checkout, err := fetch(r.bundle.Spec.Source.Git, credentials, known.revision).Fetch(ctx)
+	if errors.Is(err, source.ErrUnchanged) {
+		r.seen.Revision = known.revision
+		return r.use(known.objects)
+	}
+	if err != nil {
+		return err
+	}
+	r.seen.Revision = checkout.Revision
+	objects, err := build.Objects(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits)
+	if err := errors.Join(err, checkout.Close()); err != nil {
+		return err
+	}
+	c.builds.keep(r.bundle, checkout.Revision, objects)
+	return r.use(objects)
+}
+
+func fetch(g *v1alpha1.GitSource, credentials map[string][]byte, known string) source.Git {
+	return source.Git{
+		URL: g.URL, Ref: source.Ref{Branch: g.Ref.Branch, Tag: g.Ref.Tag, SemVer: g.Ref.SemVer, Commit: g.Ref.Commit},
+		Credentials: credentials, Limits: source.DefaultLimits, Known: known,
+	}
+}
+
+// credentials reads the Secret with the account's own rights.
+func (r *round) credentials(ctx context.Context) (map[string][]byte, error) {
+	ref := r.bundle.Spec.Source.Git.SecretRef
+	if ref == nil {
+		return nil, nil
+	}
+	var s corev1.Secret
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.bundle.Namespace, Name: ref.Name}, &s); err != nil {
+		return nil, fmt.Errorf("reading the credentials: %w", err)
+	}
+	return s.Data, nil
+}
+
+// cause sorts what went wrong before anything was applied.
+func cause(r *round, err error) *plan.Failure {
+	if errors.Is(err, build.ErrRefused) {
+		return &plan.Failure{Reason: plan.BuildFailed, Message: r.seen.Revision + ": " + err.Error(), Final: true}
+	}
+	return &plan.Failure{Reason: plan.FetchFailed, Message: err.Error(), Final: errors.Is(err, source.ErrRefused)}
+}
+
+func (r *round) observeObjects(ctx context.Context) error {
+	changes, err := r.releaser.Check(ctx, unwrap(r.objects))
+	var refused release.Refusals
+	if errors.As(err, &refused) {
+		f := r.refusal(refused)
+		r.seen.Failure = &f
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.changes = changes
+	for _, ref := range changes.Refs() {
+		r.seen.Changes = append(r.seen.Changes, ref.String())
+	}
+	if !changes.Empty() {
+		return nil
+	}
+	if r.bundle.Spec.Wait == nil || *r.bundle.Spec.Wait {
+		unhealthy := r.releaser.Health(ctx, release.Refs(unwrap(r.objects)))
+		r.seen.Waiting = release.List(unhealthy)
+		r.seen.Failed = slices.ContainsFunc(unhealthy, func(h release.Health) bool { return h.Failed })
+	}
+	return r.observeLeft(ctx)
+}
+
+func (r *round) observeLeft(ctx context.Context) error {
+	if r.bundle.Status.Inventory == nil || r.bundle.Spec.Prune == nil || !r.bundle.Spec.Prune.Enabled {
+		return nil
+	}
+	refs, err := parse(r.bundle.Status.Inventory.Entries)
+	if err != nil {
+		return err
+	}
+	left, err := r.releaser.Present(ctx, release.Without(refs, release.Refs(unwrap(r.objects))))
+	if apierrors.IsForbidden(err) {
+		r.seen.Left = entries(refs) // the account has lost its rights: they count as left until the deadline
+		return nil
+	}
+	r.seen.Left = entries(left)
+	return err
+}
+
+// refusal names file, object and commit of everything that was refused. What the API server says of a Secret is left
+// out: it may quote it.
+func (r *round) refusal(refused release.Refusals) plan.Failure {
+	var all []string
+	for _, one := range refused {
+		why := one.Err.Error()
+		if one.Object.GroupKind.Kind == "Secret" && one.Object.GroupKind.Group == "" {
+			why = string(apierrors.ReasonForError(one.Err))
+		}
+		all = append(all, r.named(one.Object)+": "+why)
+	}
+	return plan.Failure{
+		Reason: plan.Refused, Final: refused.Final(),
+		Message: fmt.Sprintf("%s: refused, nothing was applied: %s", r.seen.Revision, strings.Join(all, "; ")),
+	}
+}
+
+func (r *round) named(ref release.Ref) string {
+	for _, o := range r.objects {
+		if release.RefOf(o.Unstructured).ID() == ref.ID() {
+			return o.String()
+		}
+	}
+	return ref.String()
+}
+
+func parse(list []v1alpha1.ResourceRef) ([]release.Ref, error) {
+	var refs []release.Ref
+	for _, e := range list {
+		ref, err := release.ParseRef(e.ID, e.Version)
+		if err != nil {
+			return nil, fmt.Errorf("reading the inventory: %w", err)
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
+}
+
+func entries(refs []release.Ref) []v1alpha1.ResourceRef {
+	var list []v1alpha1.ResourceRef
+	for _, r := range release.Sorted(refs) {
+		list = append(list, v1alpha1.ResourceRef{ID: r.ID(), Version: r.Version})
+	}
+	return list
+}
+
+// lastFirst orders refs for removal: the reverse of the order of applying.
+func lastFirst(refs []release.Ref) []release.Ref {
+	order := func(i, j int) bool {
+		return ssa.SortableMetas([]object.ObjMetadata{refs[j].ObjMetadata, refs[i].ObjMetadata}).Less(0, 1)
+	}
+	sort.SliceStable(refs, order)
+	return refs
+}

@@ -1,0 +1,201 @@
+// Package plan decides what is done for a Bundle. It is pure.
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"virtstack.io/virtstack/api/v1alpha1"
+)
+
+// RequestedAt is the annotation whose change makes a Bundle look at its source at once.
+const RequestedAt = "reconcile.virtstack.io/requestedAt"
+
+// Reasons of conditions and events.
+const (
+	Succeeded   = "ReconciliationSucceeded"
+	Progressing = "Progressing"
+	Waiting     = "WaitingForHealth"
+	FetchFailed = "FetchFailed"
+	BuildFailed = "BuildFailed"
+	Refused     = "Refused"
+	ApplyFailed = "ApplyFailed"
+	Unhealthy   = "HealthCheckFailed"
+	PruneFailed = "PruneFailed"
+	Removing    = "Removing"
+)
+
+// Failure is why a revision is not applied. Final says that the same revision can't succeed later.
+type Failure struct {
+	Reason, Message string
+	Final           bool
+}
+
+// Seen is what one round has observed.
+type Seen struct {
+	Bundle *v1alpha1.Bundle
+	// Revision is what the source has now, "" if it could not be asked.
+	Revision string
+	// Failure is of fetch, build or check; what follows is then not known.
+	Failure *Failure
+	// Wanted are all objects of the revision, Changes those that have to be written.
+	Wanted  []v1alpha1.ResourceRef
+	Changes []string
+	// Waiting says what is not healthy yet, Failed that it won't be by itself. Looked at when there are no changes.
+	Waiting string
+	Failed  bool
+	// Left are the objects in the inventory that exist and are not wanted, all of them when the Bundle is being
+	// deleted; looked at last.
+	Left []v1alpha1.ResourceRef
+}
+
+// Plan is what one round does.
+type Plan struct {
+	Actions []Action
+	Status  v1alpha1.BundleStatus
+	Recheck time.Time
+}
+
+// Action is one thing to do.
+type Action interface{ String() string }
+
+// The actions.
+type (
+	// Hold adds the finalizer.
+	Hold struct{}
+	// Release drops it. Left behind are objects that could not be removed in time.
+	Release struct{ Behind []v1alpha1.ResourceRef }
+	// Apply writes the changes of the revision.
+	Apply struct {
+		Revision string
+		Objects  []string
+	}
+	// Remove deletes objects.
+	Remove struct {
+		Revision string
+		Objects  []v1alpha1.ResourceRef
+	}
+)
+
+func (Hold) String() string    { return "adding the finalizer" }
+func (Release) String() string { return "dropping the finalizer" }
+func (a Apply) String() string {
+	return fmt.Sprintf("applying %s: %s", a.Revision, few(a.Objects))
+}
+func (a Remove) String() string {
+	var ids []string
+	for _, r := range a.Objects {
+		ids = append(ids, r.ID)
+	}
+	return fmt.Sprintf("removing what is not in %s: %s", a.Revision, few(ids))
+}
+
+func few(objects []string) string {
+	const most = 5
+	if len(objects) <= most {
+		return strings.Join(objects, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(objects[:most], ", "), len(objects)-most)
+}
+
+// For returns the plan of one round.
+func For(now time.Time, s Seen) Plan {
+	b := s.Bundle
+	if b.DeletionTimestamp != nil {
+		return deletion(now, s)
+	}
+	if !slices.Contains(b.Finalizers, v1alpha1.BundleFinalizer) {
+		return Plan{Actions: []Action{Hold{}}, Status: progress(now, s, Progressing, "making the first step"), Recheck: now.Add(time.Millisecond)}
+	}
+	if s.Failure != nil {
+		return Failed(now, s, *s.Failure)
+	}
+	if !recorded(s) {
+		p := Plan{Status: progress(now, s, Progressing, "applying "+s.Revision), Recheck: now.Add(time.Millisecond)}
+		p.Status.Inventory = &v1alpha1.ResourceInventory{Entries: union(s.Wanted, inventory(b))}
+		return p
+	}
+	if len(s.Changes) > 0 {
+		p := Plan{Actions: []Action{Apply{s.Revision, s.Changes}}, Recheck: now.Add(500 * time.Millisecond)}
+		p.Status = progress(now, s, Waiting, s.Revision+" is applied, looking at its health")
+		p.Status.LastAppliedRevision = s.Revision
+		return p
+	}
+	if waits(b) && s.Waiting != "" {
+		return unhealthy(now, s)
+	}
+	return finish(now, s)
+}
+
+// finish removes what is left over, and is done when there is nothing.
+func finish(now time.Time, s Seen) Plan {
+	b := s.Bundle
+	if gone := prunable(b, s.Left); len(gone) > 0 {
+		if overdue(now, s) {
+			return Failed(now, s, Failure{Reason: PruneFailed, Message: "can't be removed: " + Remove{s.Revision, gone}.String()})
+		}
+		p := Plan{Actions: []Action{Remove{s.Revision, gone}}, Recheck: now.Add(time.Second)}
+		p.Status = progress(now, s, Progressing, Remove{s.Revision, gone}.String())
+		p.Status.LastAppliedRevision = s.Revision
+		return p
+	}
+	st := base(s)
+	st.LastAppliedRevision = s.Revision
+	st.Inventory = &v1alpha1.ResourceInventory{Entries: s.Wanted}
+	st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionTrue, Succeeded, "applied revision " + s.Revision})
+	return Plan{Status: st, Recheck: now.Add(interval(b))}
+}
+
+func unhealthy(now time.Time, s Seen) Plan {
+	b := s.Bundle
+	message := s.Revision + " is applied, waiting for " + s.Waiting
+	if s.Failed || overdue(now, s) {
+		return Failed(now, s, Failure{Reason: Unhealthy, Message: message})
+	}
+	p := Plan{Status: progress(now, s, Waiting, message)}
+	p.Status.LastAppliedRevision = s.Revision
+	p.Recheck = now.Add(min(max(since(now, b, "Ready")/4, time.Second), 30*time.Second))
+	return p
+}
+
+// Failed returns the plan after a failure: what was applied stands, and it is tried again, later each time.
+func Failed(now time.Time, s Seen, f Failure) Plan {
+	b := s.Bundle
+	st := base(s)
+	if f.Reason == Unhealthy || f.Reason == PruneFailed {
+		st.LastAppliedRevision = s.Revision
+	}
+	failing := time.Duration(0)
+	if c := find(b, "Ready"); c != nil && c.Status == metav1.ConditionFalse {
+		failing = now.Sub(c.LastTransitionTime.Time)
+	}
+	all := []want{{"Ready", metav1.ConditionFalse, f.Reason, f.Message}}
+	if f.Final || failing > Timeout(b) || overdue(now, s) {
+		all = append(all, want{"Stalled", metav1.ConditionTrue, f.Reason, f.Message})
+	} else {
+		all = append(all, want{"Reconciling", metav1.ConditionTrue, Progressing, "trying again: " + f.Message})
+	}
+	st.Conditions = conditions(now, b, all...)
+	return Plan{Status: st, Recheck: now.Add(min(interval(b), max(failing/2, 5*time.Second)))}
+}
+
+func deletion(now time.Time, s Seen) Plan {
+	b := s.Bundle
+	if !slices.Contains(b.Finalizers, v1alpha1.BundleFinalizer) {
+		return Plan{Status: b.Status}
+	}
+	left := prunable(b, s.Left)
+	late := now.Sub(b.DeletionTimestamp.Time) > Timeout(b)
+	if len(left) == 0 || late {
+		return Plan{Actions: []Action{Release{left}}, Status: b.Status}
+	}
+	st := b.Status
+	st.Conditions = conditions(now, b,
+		want{"Ready", metav1.ConditionFalse, Removing, "removing what was applied"},
+		want{"Reconciling", metav1.ConditionTrue, Removing, "removing what was applied"})
+	return Plan{Actions: []Action{Remove{"nothing", left}}, Status: st, Recheck: now.Add(time.Second)}
+}

@@ -1,0 +1,67 @@
+package bundle
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/loop"
+	"virtstack.io/virtstack/kube/process"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// workers is how many Bundles are worked on at a time.
+const workers = 4
+
+// Process is virt-bundles.
+func Process() process.Process {
+	return process.Process{
+		Name:       names.Bundles,
+		Elect:      true,
+		Scheme:     v1alpha1.AddToScheme,
+		FreshReads: true,
+		Setup:      Setup,
+	}
+}
+
+// Setup adds the controller to a manager.
+func Setup(_ context.Context, mgr ctrl.Manager) error {
+	c := &Controller{
+		client: mgr.GetClient(),
+		status: apply.Applier{Client: mgr.GetClient(), Manager: fieldManager},
+		events: mgr.GetEventRecorder(names.Bundles),
+		as:     impersonating(mgr.GetConfig(), mgr),
+		builds: newBuilds(),
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("bundles").
+		For(&v1alpha1.Bundle{}, builder.WithPredicates(changed())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(loop.Reconciler(c))
+}
+
+// changed lets through what a user does; the controller's own status writes bring no round.
+func changed() predicate.Predicate {
+	requested := predicate.NewPredicateFuncs(func(client.Object) bool { return true })
+	requested.UpdateFunc = func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[plan.RequestedAt] != e.ObjectNew.GetAnnotations()[plan.RequestedAt]
+	}
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, requested)
+}
+
+// impersonating returns what makes clients that have an account's rights and no others.
+func impersonating(cfg *rest.Config, mgr ctrl.Manager) func(namespace, account string) (client.Client, error) {
+	return func(namespace, account string) (client.Client, error) {
+		as := rest.CopyConfig(cfg)
+		as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account}
+		return client.New(as, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	}
+}

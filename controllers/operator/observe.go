@@ -1,0 +1,195 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/controllers/operator/plan"
+	"virtstack.io/virtstack/controllers/operator/render"
+	"virtstack.io/virtstack/kube/release"
+	"virtstack.io/virtstack/machine/names"
+	product "virtstack.io/virtstack/machine/release"
+)
+
+// round is what one round has seen, and the objects behind it.
+type round struct {
+	kv        *v1.KubeVirt
+	seen      plan.Seen
+	wanted    []release.Ref
+	installed []release.Ref
+	stages    map[plan.Stage][]*unstructured.Unstructured
+	changes   map[plan.Stage]release.Changes
+	left      map[plan.Stage][]release.Ref
+}
+
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (*round, error) {
+	kv := &v1.KubeVirt{}
+	if err := c.client.Get(ctx, key, kv); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	r := &round{kv: kv, seen: plan.Seen{KubeVirt: kv}, changes: map[plan.Stage]release.Changes{}}
+	var err error
+	if r.seen.First, err = c.first(ctx, kv); err != nil {
+		return nil, err
+	}
+	if r.installed, err = c.inventory(ctx); err != nil {
+		return nil, err
+	}
+	if kv.DeletionTimestamp != nil {
+		return r, c.observeRemoval(ctx, r)
+	}
+	if r.seen.Foreign, err = c.foreign(ctx, kv); err != nil {
+		return nil, err
+	}
+	if r.seen.Kinds, err = c.kinds(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.observeTarget(ctx, r); err != nil {
+		return nil, err
+	}
+	if r.seen.Foreign != "" || r.seen.First != "" || r.seen.Build != nil || len(r.seen.Kinds) > 0 || !r.seen.Certified || !r.seen.Recorded {
+		return r, nil
+	}
+	return r, c.observeStages(ctx, r)
+}
+
+// first returns another KubeVirt that was there before this one.
+func (c *Controller) first(ctx context.Context, kv *v1.KubeVirt) (string, error) {
+	var all v1.KubeVirtList
+	if err := c.client.List(ctx, &all); err != nil {
+		return "", fmt.Errorf("listing KubeVirts: %w", err)
+	}
+	for _, other := range all.Items {
+		a, b := other.CreationTimestamp, kv.CreationTimestamp
+		if a.Before(&b) || a.Equal(&b) && other.UID < kv.UID {
+			return other.Namespace + "/" + other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+func (c *Controller) observeTarget(ctx context.Context, r *round) error {
+	var nodes metav1.PartialObjectMetadataList
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.live.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("counting nodes: %w", err)
+	}
+	trusted, err := c.trusted(ctx)
+	if err != nil {
+		return err
+	}
+	r.seen.Certified = len(trusted) > 0
+	b, err := render.Components(c.files, r.kv, render.Settings{
+		Images: c.images, Nodes: len(nodes.Items), CABundle: trusted, Labels: owner(r.kv).Labels(),
+	})
+	r.seen.Build = err
+	r.seen.Target = plan.Target{Version: product.Version, Registry: b.Registry, ID: b.ID, Config: c.config()}
+	if err != nil {
+		return nil
+	}
+	r.wanted = release.Refs(b.Objects)
+	r.seen.Recorded = len(release.Without(r.wanted, r.installed)) == 0
+	r.seen.Orphans = shown(release.Without(r.installed, r.wanted))
+	r.stages = map[plan.Stage][]*unstructured.Unstructured{}
+	for _, o := range b.Objects {
+		s := plan.StageOf(o.GetKind(), o.GetName())
+		r.stages[s] = append(r.stages[s], o)
+	}
+	return nil
+}
+
+func (c *Controller) config() string {
+	return fmt.Sprintf(`{"image":%q,"launcherImage":%q}`, c.images.Component, c.images.Launcher)
+}
+
+// trusted reads the CA bundle, "" before there is one.
+func (c *Controller) trusted(ctx context.Context) ([]byte, error) {
+	var m corev1.ConfigMap
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: names.Namespace, Name: names.CAConfigMap}, &m)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading the CA bundle: %w", err)
+	}
+	return []byte(m.Data[names.CABundleKey]), nil
+}
+
+// observeStages looks at one stage after the other, up to the first that is not ready.
+func (c *Controller) observeStages(ctx context.Context, r *round) error {
+	to := c.releaser(r.kv)
+	for _, stage := range plan.Stages() {
+		s := plan.StageSeen{Stage: stage}
+		changes, err := to.Check(ctx, r.stages[stage])
+		var refused release.Refusals
+		switch {
+		case errors.As(err, &refused):
+			s.Refused = refused.Error()
+		case err != nil:
+			return err
+		}
+		r.changes[stage] = changes
+		s.Changes = shown(changes.Refs())
+		if s.Refused == "" && len(s.Changes) == 0 {
+			s.Waiting, s.Failed = health(to.Health(ctx, gates(r.stages[stage])))
+		}
+		r.seen.Stages = append(r.seen.Stages, s)
+		if s.Refused != "" || len(s.Changes) > 0 || s.Waiting != "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// gates are the objects whose health the next stage waits for; the others have none.
+func gates(objects []*unstructured.Unstructured) []release.Ref {
+	kinds := []string{"Deployment", "DaemonSet", "APIService"}
+	return release.Refs(slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return !slices.Contains(kinds, o.GetKind())
+	}))
+}
+
+func health(found []release.Health) (waiting string, failed bool) {
+	return release.List(found), slices.ContainsFunc(found, func(h release.Health) bool { return h.Failed })
+}
+
+func (c *Controller) observeRemoval(ctx context.Context, r *round) error {
+	var err error
+	if r.seen.Workloads, err = workloads(ctx, c.live); err != nil {
+		return err
+	}
+	present, err := c.releaser(r.kv).Present(ctx, r.installed)
+	if err != nil {
+		return err
+	}
+	r.left, r.seen.Left = map[plan.Stage][]release.Ref{}, map[plan.Stage][]string{}
+	for _, ref := range present {
+		s := plan.StageOf(ref.GroupKind.Kind, ref.Name)
+		r.left[s] = append(r.left[s], ref)
+		r.seen.Left[s] = append(r.seen.Left[s], ref.String())
+	}
+	r.seen.Target.Version = product.Version
+	return nil
+}
+
+func shown(refs []release.Ref) []string {
+	var all []string
+	for _, r := range refs {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+// lastFirst orders refs for removal.
+func lastFirst(refs []release.Ref) []release.Ref {
+	stage := func(r release.Ref) plan.Stage { return plan.StageOf(r.GroupKind.Kind, r.Name) }
+	slices.SortStableFunc(refs, func(a, b release.Ref) int { return int(stage(b) - stage(a)) })
+	return refs
+}

@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"time"
+
+	k8sv1 "k8s.io/api/core/v1"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/kube/condition"
+)
+
+// outcome is a row of the contract's table of conditions.
+type outcome struct {
+	phase      v1.KubeVirtPhase
+	conditions []condition.Want
+	observed   bool // what runs is the target
+}
+
+func row(reason, message string, available, progressing, degraded k8sv1.ConditionStatus) []condition.Want {
+	return []condition.Want{
+		{Type: "Available", Status: available, Reason: reason, Message: message},
+		{Type: "Progressing", Status: progressing, Reason: reason, Message: message},
+		{Type: "Degraded", Status: degraded, Reason: reason, Message: message},
+	}
+}
+
+const (
+	yes = k8sv1.ConditionTrue
+	no  = k8sv1.ConditionFalse
+)
+
+func deploying(message string) outcome {
+	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: row("DeploymentInProgress", message, no, yes, no)}
+}
+
+func ready() outcome {
+	all := row("AllComponentsReady", "All components are ready.", yes, no, no)
+	created := condition.True("Created", "AllResourcesCreated", "All resources were created.")
+	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, created), observed: true}
+}
+
+func failed(reason, message string) outcome {
+	synchronized := condition.False("Synchronized", reason, message)
+	if reason == "ExistingDeployment" {
+		return outcome{conditions: []condition.Want{synchronized}}
+	}
+	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: append(row(reason, message, no, no, yes), synchronized)}
+}
+
+// blocked keeps the phase: nothing has been taken away.
+func blocked(why string) outcome {
+	all := row("DeletionFailed", why, yes, no, yes)
+	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, condition.False("Synchronized", "DeletionFailed", why))}
+}
+
+func deleting(s Seen) outcome {
+	message := "Removing what was installed."
+	if !s.Workloads.none() {
+		message = "Removing " + s.Workloads.String() + "."
+	}
+	return outcome{phase: v1.KubeVirtPhaseDeleting, conditions: row("DeletionInProgress", message, no, no, yes)}
+}
+
+// progress is the row of a roll-out that is under way: the first, an update, or the return of something that broke.
+func progress(now time.Time, s Seen, message string, broken bool) outcome {
+	st := s.KubeVirt.Status
+	if broken || overdue(now, s) {
+		o := failed("DeploymentFailed", message)
+		o.phase = phase(st)
+		return o
+	}
+	o := deploying(message)
+	if st.ObservedDeploymentID != "" && st.ObservedDeploymentID != s.Target.ID {
+		o.conditions = row("UpdateInProgress", message, yes, yes, yes)
+	}
+	if created(s) {
+		o.conditions = append(o.conditions, condition.True("Created", "AllResourcesCreated", "All resources were created."))
+	}
+	o.phase = phase(st)
+	return o
+}
+
+func phase(st v1.KubeVirtStatus) v1.KubeVirtPhase {
+	if st.ObservedDeploymentID != "" {
+		return v1.KubeVirtPhaseDeployed
+	}
+	return v1.KubeVirtPhaseDeploying
+}
+
+// created says that every object of a first roll-out is there and only readiness is waited for.
+func created(s Seen) bool {
+	if s.KubeVirt.Status.ObservedDeploymentID != "" && s.KubeVirt.Status.ObservedDeploymentID != s.Target.ID {
+		return false
+	}
+	return len(s.Stages) == int(stages) && len(s.Stages[stages-1].Changes) == 0
+}
+
+// overdue tells whether this roll-out has been under way for longer than Deadline, or has been found so before and is
+// still the same.
+func overdue(now time.Time, s Seen) bool {
+	st := s.KubeVirt.Status
+	if st.TargetDeploymentID != s.Target.ID {
+		return false
+	}
+	for _, c := range st.Conditions {
+		switch {
+		case c.Type == v1.KubeVirtConditionSynchronized && c.Reason == "DeploymentFailed":
+			return true
+		case c.Type == v1.KubeVirtConditionProgressing && c.Status == yes && now.Sub(c.LastTransitionTime.Time) > Deadline:
+			return true
+		}
+	}
+	return false
+}
+
+func status(now time.Time, s Seen, o outcome) v1.KubeVirtStatus {
+	kv := s.KubeVirt
+	st := v1.KubeVirtStatus{
+		Phase:                    o.phase,
+		Conditions:               condition.KubeVirt(now, kv.Status.Conditions, o.conditions...),
+		OperatorVersion:          s.Target.Version,
+		TargetKubeVirtVersion:    s.Target.Version,
+		TargetKubeVirtRegistry:   s.Target.Registry,
+		TargetDeploymentID:       s.Target.ID,
+		TargetDeploymentConfig:   s.Target.Config,
+		ObservedKubeVirtVersion:  kv.Status.ObservedKubeVirtVersion,
+		ObservedKubeVirtRegistry: kv.Status.ObservedKubeVirtRegistry,
+		ObservedDeploymentID:     kv.Status.ObservedDeploymentID,
+		ObservedDeploymentConfig: kv.Status.ObservedDeploymentConfig,
+		ObservedGeneration:       &kv.Generation,
+	}
+	if o.observed {
+		st.ObservedKubeVirtVersion, st.ObservedKubeVirtRegistry = s.Target.Version, s.Target.Registry
+		st.ObservedDeploymentID, st.ObservedDeploymentConfig = s.Target.ID, s.Target.Config
+	}
+	return st
+}

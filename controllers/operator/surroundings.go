@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/controllers/operator/plan"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// workloadKind is a kind that keeps an install from being removed.
+type workloadKind string
+
+var workloadKinds = []workloadKind{"VirtualMachine", "VirtualMachineInstance"}
+
+func (k workloadKind) list() *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(v1.GroupVersion.WithKind(string(k) + "List"))
+	return l
+}
+
+// workloads counts VMs and VMIs on the API server itself.
+func workloads(ctx context.Context, live client.Reader) (plan.Workloads, error) {
+	var w plan.Workloads
+	for _, kind := range workloadKinds {
+		list := kind.list()
+		if err := live.List(ctx, list, client.Limit(1)); err != nil {
+			return w, fmt.Errorf("counting %ss: %w", kind, err)
+		}
+		n := len(list.Items)
+		if list.RemainingItemCount != nil {
+			n += int(*list.RemainingItemCount)
+		}
+		if n > 0 && w.Example == "" {
+			w.Example = list.Items[0].Namespace + "/" + list.Items[0].Name
+		}
+		if kind == "VirtualMachine" {
+			w.VMs = n
+		} else {
+			w.VMIs = n
+		}
+	}
+	return w, nil
+}
+
+// foreign looks for another KubeVirt, until this one has been installed.
+func (c *Controller) foreign(ctx context.Context, kv *v1.KubeVirt) (string, error) {
+	if kv.Status.ObservedDeploymentID != "" {
+		return "", nil
+	}
+	var operators metav1.PartialObjectMetadataList
+	operators.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+	if err := c.live.List(ctx, &operators, client.MatchingLabels{"kubevirt.io": names.Operator}); err != nil {
+		return "", fmt.Errorf("looking for other operators: %w", err)
+	}
+	for _, d := range operators.Items {
+		if d.Namespace != names.Namespace {
+			return "Deployment " + d.Namespace + "/" + d.Name, nil
+		}
+	}
+	var strategies metav1.PartialObjectMetadataList
+	strategies.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	err := c.live.List(ctx, &strategies, client.InNamespace(names.Namespace), client.HasLabels{"kubevirt.io/install-strategy"})
+	if err != nil {
+		return "", fmt.Errorf("looking for install strategies: %w", err)
+	}
+	for _, m := range strategies.Items {
+		return "ConfigMap " + m.Namespace + "/" + m.Name, nil
+	}
+	return "", nil
+}
+
+// requiredKinds are those that a component watches. All come with the operator's manifests, none from the operator.
+var requiredKinds = []string{
+	"kubevirts.kubevirt.io", "virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io",
+	"virtualmachineinstancemigrations.kubevirt.io", "virtualmachineinstancetypes.instancetype.kubevirt.io", "bundles.virtstack.io",
+}
+
+// kinds returns what is wrong with the CRDs.
+func (c *Controller) kinds(ctx context.Context) ([]string, error) {
+	var wrong []string
+	for _, name := range requiredKinds {
+		var crd apiextensionsv1.CustomResourceDefinition
+		err := c.live.Get(ctx, client.ObjectKey{Name: name}, &crd)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("reading CRD %s: %w", name, err)
+		case err != nil:
+			wrong = append(wrong, name+" is missing")
+		case !served(crd):
+			wrong = append(wrong, name+" is not served yet")
+		case name == "virtualmachineinstances.kubevirt.io" && !statusApart(crd):
+			wrong = append(wrong, name+" is another product's: it has no /status")
+		}
+	}
+	return wrong, nil
+}
+
+func served(crd apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func statusApart(crd apiextensionsv1.CustomResourceDefinition) bool {
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			return v.Subresources != nil && v.Subresources.Status != nil
+		}
+	}
+	return false
+}
