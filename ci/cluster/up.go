@@ -174,13 +174,12 @@ func (s *starting) join(ctx context.Context, nodes []layout.Node) error {
 	return s.system(ctx, c, nodes, since)
 }
 
-// load imports images into the nodes that were just started.
+// load gives the nodes that were just started their images.
 func (s *starting) load(ctx context.Context, nodes []layout.Node) error {
-	running := node.Running(s.dir)
 	for _, n := range nodes {
-		count, err := node.ImportAll(ctx, s.dir, n, running[n])
+		count, err := node.Load(ctx, s.dir, n)
 		if err != nil {
-			return err
+			return fmt.Errorf("loading images into %s: %w", n.Name(), err)
 		}
 		s.say("%s: %d images imported", n.Name(), count)
 	}

@@ -167,9 +167,12 @@ func (c *Client) Apply(ctx context.Context, dir string) error {
 	return c.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--field-manager=dev-cluster", "-f", dir)
 }
 
-// ForgetNode deletes a Node whose machine is gone for good; what ran there is then cleared away by Kubernetes.
+// ForgetNode deletes a Node whose machine is gone for good, and what ran there: Kubernetes itself would wait a minute.
 func (c *Client) ForgetNode(ctx context.Context, name string) error {
-	return c.kubectl(ctx, "delete", "node", name, "--ignore-not-found")
+	return errors.Join(
+		c.kubectl(ctx, "delete", "node", name, "--ignore-not-found"),
+		c.kubectl(ctx, "delete", "pods", "--all-namespaces", "--field-selector=spec.nodeName="+name, "--force", "--grace-period=0"),
+	)
 }
 
 func (c *Client) kubectl(ctx context.Context, args ...string) error {

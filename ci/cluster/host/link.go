@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"virtstack.io/virtstack/ci/cluster/layout"
 )
@@ -130,13 +131,11 @@ func linkNames() []string {
 // RemoveLink deletes a link; that it is gone already is success.
 func RemoveLink(name string) error {
 	link, err := netlink.LinkByName(name)
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	}
 	if err == nil {
 		err = netlink.LinkDel(link)
 	}
-	if err != nil {
+	// A veth also goes with the other end's namespace, at any moment after the node's last process.
+	if err != nil && !errors.As(err, new(netlink.LinkNotFoundError)) && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("deleting link %s: %w", name, err)
 	}
 	return nil

@@ -126,3 +126,9 @@ func (n Node) Config() string { return filepath.Join(n.Data(), "config") }
 
 // Imported records the images that the node's containerd has.
 func (n Node) Imported() string { return filepath.Join(n.Data(), "imported.json") }
+
+// Loaded is written when the node has its images; the node's kubelet starts then.
+func (n Node) Loaded() string { return filepath.Join(n.Config(), LoadedName) }
+
+// LoadedName is that file's name in the node's configuration directory.
+const LoadedName = "loaded"

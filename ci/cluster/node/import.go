@@ -32,6 +32,19 @@ type stamp struct {
 	Time time.Time
 }
 
+// Load imports the images into a node that was just started and lets it go on. It returns how many these were.
+func Load(ctx context.Context, d layout.Dir, n layout.Node) (int, error) {
+	id, ok := Running(d)[n]
+	if !ok {
+		return 0, errors.New(LastLines(d, n))
+	}
+	count, err := ImportAll(ctx, d, n, id)
+	if err != nil {
+		return 0, err
+	}
+	return count, os.WriteFile(n.Loaded(), nil, 0o644)
+}
+
 // ImportAll imports every archive of the images directory that the node doesn't have yet and returns how many these
 // were. It waits for the node's containerd first.
 func ImportAll(ctx context.Context, d layout.Dir, n layout.Node, id proc.ID) (int, error) {

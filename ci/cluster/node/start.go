@@ -36,7 +36,8 @@ func Running(d layout.Dir) map[layout.Node]proc.ID {
 	return found
 }
 
-// Start starts a node and returns when its programs are being started; program is the path of this one.
+// Start starts a node and returns while its containerd is starting; its other programs start once Load was called.
+// program is the path of this one.
 func Start(ctx context.Context, d layout.Dir, n layout.Node, program string) error {
 	if err := errors.Join(Stop(ctx, d, n), pki.Node(d, n, time.Now()), config.WriteNode(n)); err != nil {
 		return err
@@ -45,6 +46,9 @@ func Start(ctx context.Context, d layout.Dir, n layout.Node, program string) err
 		if err := os.MkdirAll(n.Data()+dir, 0o755); err != nil {
 			return err
 		}
+	}
+	if err := os.RemoveAll(n.Loaded()); err != nil {
+		return err
 	}
 	resolv, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 
 	"virtstack.io/virtstack/ci/cluster/await"
 	"virtstack.io/virtstack/ci/cluster/config"
+	"virtstack.io/virtstack/ci/cluster/layout"
 )
 
 const containerdSocket = "/run/containerd/containerd.sock"
@@ -52,10 +53,26 @@ func (s spec) supervise() error {
 	if err := answers(containerdSocket); err != nil {
 		return err
 	}
+	if err := loaded(); err != nil {
+		return err
+	}
 	if err := errors.Join(v.start(kubelet), v.start(proxy)); err != nil {
 		return err
 	}
 	return v.reap()
+}
+
+// loaded waits for the node's images: a Pod that came earlier would fail to pull and then wait out its back-off.
+func loaded() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	return await.True(ctx, "images", 50*time.Millisecond, func(context.Context) (bool, error) {
+		_, err := os.Stat(filepath.Join(config.NodeConfig, layout.LoadedName))
+		if errors.Is(err, os.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // answers waits until something accepts connections: a kubelet ends at once where containerd doesn't.
