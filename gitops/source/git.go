@@ -16,6 +16,7 @@ import (
 	"github.com/fluxcd/pkg/git/gogit"
 	"github.com/fluxcd/pkg/git/repository"
 	"github.com/go-git/go-billy/v5/osfs"
+	gogit5 "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -161,11 +162,10 @@ func revision(r Ref, c *git.Commit) string {
 
 // explain turns go-git's ways to say that there is no such ref into ErrRef.
 func explain(err error, r Ref) error {
-	var missing git.ErrRepositoryNotFound
 	switch {
 	case errors.Is(err, ErrRefused):
 		return err
-	case errors.As(err, &missing) && strings.Contains(missing.Message, "couldn't find remote ref"):
+	case errors.Is(err, gogit5.NoMatchingRefSpecError{}):
 		return ErrRef
 	case r.Commit != "" && errors.Is(err, plumbing.ErrObjectNotFound):
 		return ErrRef
