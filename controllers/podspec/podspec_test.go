@@ -1,0 +1,164 @@
+package podspec_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"virtstack.io/virtstack/controllers/podspec"
+	"virtstack.io/virtstack/machine/config"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const image = "virt-launcher:test"
+
+// emulated is the configuration of a node without KVM.
+func emulated() config.Config {
+	cfg := config.From(&v1.KubeVirt{Spec: v1.KubeVirtSpec{Configuration: v1.KubeVirtConfiguration{
+		DeveloperConfiguration:    &v1.DeveloperConfiguration{UseEmulation: true, NodeSelectors: map[string]string{"guests": "yes"}},
+		NetworkConfiguration:      &v1.NetworkConfiguration{NetworkInterface: "masquerade"},
+		ArchitectureConfiguration: &v1.ArchConfiguration{DefaultArchitecture: "amd64"},
+	}}})
+	return cfg
+}
+
+func read(t *testing.T, path string) *v1.VirtualMachineInstance {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vmi := &v1.VirtualMachineInstance{}
+	if err := yaml.UnmarshalStrict(raw, vmi); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return vmi
+}
+
+func TestPods(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.yaml")
+	if len(files) == 0 {
+		t.Fatal("no testdata")
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			vmi := read(t, file)
+			before := vmi.DeepCopy()
+			pod, err := podspec.Render(vmi, emulated(), image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, vmi); diff != "" {
+				t.Errorf("the VMI was changed (-before +after):\n%s", diff)
+			}
+			if again, _ := podspec.Render(vmi, emulated(), image); !cmp.Equal(pod, again) {
+				t.Errorf("rendered twice:\n%s", cmp.Diff(pod, again))
+			}
+			valid(t, pod)
+			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", pod)
+		})
+	}
+}
+
+// valid checks the names that the API server would refuse a Pod for.
+func valid(t *testing.T, pod *k8sv1.Pod) {
+	t.Helper()
+	hostnames := []string{pod.Name, pod.Spec.Hostname}
+	for _, v := range pod.Spec.Volumes {
+		hostnames = append(hostnames, v.Name)
+	}
+	for _, name := range hostnames {
+		if errs := validation.IsDNS1123Label(name); len(errs) > 0 {
+			t.Errorf("%q: %v", name, errs)
+		}
+	}
+	for k, v := range pod.Labels {
+		if errs := validation.IsValidLabelValue(v); len(errs) > 0 {
+			t.Errorf("label %s=%q: %v", k, v, errs)
+		}
+	}
+}
+
+func golden(t *testing.T, path string, got any) {
+	t.Helper()
+	raw, err := yaml.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(raw)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestLongNamesGiveTwoPods(t *testing.T) {
+	const long = "ledger-archive-node-of-the-northern-region-replica-of-2026-q34-second-copy-zone-"
+	pods := map[string]*k8sv1.Pod{}
+	for _, tail := range []string{"b", "c"} {
+		vmi := &v1.VirtualMachineInstance{}
+		vmi.Name, vmi.Namespace, vmi.UID = long+tail, "cases", types.UID("uid-of-"+tail)
+		pod, err := podspec.Render(vmi, emulated(), image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, pod)
+		pods[tail] = pod
+	}
+	if b, c := pods["b"], pods["c"]; b.Name == c.Name || b.Labels[v1.VirtualMachineInstanceIDLabel] == c.Labels[v1.VirtualMachineInstanceIDLabel] {
+		t.Errorf("names %s and %s, labels %v and %v", b.Name, c.Name, b.Labels, c.Labels)
+	}
+}
+
+func TestWhatCantBeRenderedIsNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit  func(*v1.VirtualMachineInstanceSpec)
+		field string
+	}{
+		"volume": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{HostDisk: &v1.HostDisk{}}}}
+		}, "spec.volumes[0].hostDisk"},
+		"volume name that leads out": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{{Name: "../etc", VolumeSource: v1.VolumeSource{EmptyDisk: &v1.EmptyDiskSource{}}}}
+		}, "spec.volumes[0].name"},
+		"network": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Networks = []v1.Network{{Name: "x", NetworkSource: v1.NetworkSource{Multus: &v1.MultusNetwork{}}}}
+		}, "spec.networks[0]"},
+		"binding": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Domain.Devices.Interfaces = []v1.Interface{{Name: "x", InterfaceBindingMethod: v1.InterfaceBindingMethod{Bridge: &v1.InterfaceBridge{}}}}
+		}, "spec.domain.devices.interfaces[0]"},
+		"kernel boot": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Domain.Firmware = &v1.Firmware{KernelBoot: &v1.KernelBoot{}}
+		}, "spec.domain.firmware.kernelBoot"},
+		"probe": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.LivenessProbe = &v1.Probe{Handler: v1.Handler{GuestAgentPing: &v1.GuestAgentPing{}}}
+		}, "spec.livenessProbe"},
+	} {
+		vmi := &v1.VirtualMachineInstance{}
+		vmi.Name = "web"
+		tc.edit(&vmi.Spec)
+		_, err := podspec.Render(vmi, emulated(), image)
+		var unsupported *podspec.UnsupportedError
+		if !errors.As(err, &unsupported) || unsupported.Field != tc.field {
+			t.Errorf("%s: got %v, want field %s", name, err, tc.field)
+		}
+	}
+}
