@@ -1,0 +1,61 @@
+// Images builds the images of virtstack without a container engine: "go run ./ci/images build [name...]". The result is
+// one OCI archive for each image, which "ctr images import" takes, and images.json, which says what is where.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const usage = `usage: images [flags] build [name...]    build what is not up to date; all images if none is named
+       images [flags] verify [name...]   run what the images hold: libvirt and QEMU, and the guest in it
+
+images: virtstack, virt-launcher, guest
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	b := &builder{log: os.Stderr}
+	flags := flag.NewFlagSet("images", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage, "\nflags:\n")
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&b.out, "out", ".cluster/images", "directory for archives and images.json")
+	flags.StringVar(&b.cache, "cache", ".cluster/cache", "directory for packages and what is made on the way")
+	flags.StringVar(&b.version, "version", "dev", "version that the programs tell")
+	verb, args := "", slices.Clone(args)
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // the verb may come before the flags
+		verb, args = args[0], args[1:]
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	names := flags.Args()
+	if verb == "" && len(names) > 0 {
+		verb, names = names[0], names[1:]
+	}
+	switch verb {
+	case "build":
+		return b.build(ctx, names)
+	case "verify":
+		return b.verify(ctx, names)
+	}
+	flags.Usage()
+	return fmt.Errorf("unknown command %q", verb)
+}
