@@ -74,6 +74,9 @@ func (d *Dir) Dial(ctx context.Context, name string) (*net.UnixConn, error) {
 	// bytes that the kernel allows, which the kubelet's paths often exceed.
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", sock.Fd()))
+	if op := (*net.OpError)(nil); errors.As(err, &op) { // without the descriptor's number, which means nothing to anybody
+		err = op.Err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dialling socket %s: %w", name, err)
 	}
