@@ -1,0 +1,167 @@
+package validate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+var (
+	diskBuses     = []v1.DiskBus{v1.DiskBusVirtio, v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB}
+	cdromBuses    = []v1.DiskBus{v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB}
+	caches        = []v1.DriverCache{v1.CacheNone, v1.CacheWriteThrough, v1.CacheWriteBack}
+	ioModes       = []v1.DriverIO{v1.IONative, v1.IOThreads}
+	errorPolicies = []v1.DiskErrorPolicy{
+		v1.DiskErrorPolicyStop, v1.DiskErrorPolicyIgnore, v1.DiskErrorPolicyReport, v1.DiskErrorPolicyEnospace,
+	}
+)
+
+// disks checks disks and filesystems, and that each has a volume. A volume needs neither: it is given a
+// disk when the machine is made.
+func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
+	held := map[string]*v1.Volume{}
+	for i := range spec.Volumes {
+		held[spec.Volumes[i].Name] = &spec.Volumes[i]
+	}
+	d := &spec.Domain.Devices
+	path := devices.Child("disks")
+	errs := unique(len(d.Disks), func(i int) (string, *field.Path) {
+		return d.Disks[i].Name, path.Index(i).Child("name")
+	})
+	for i := range d.Disks {
+		errs = append(errs, disk(path.Index(i), &d.Disks[i], held[d.Disks[i].Name])...)
+	}
+	path = devices.Child("filesystems")
+	errs = append(errs, unique(len(d.Filesystems), func(i int) (string, *field.Path) {
+		return d.Filesystems[i].Name, path.Index(i).Child("name")
+	})...)
+	for i := range d.Filesystems {
+		name := d.Filesystems[i].Name
+		at := path.Index(i).Child("name")
+		errs = append(errs, label(at, name)...)
+		if held[name] == nil {
+			errs = append(errs, noVolume(at, name))
+		}
+	}
+	return errs
+}
+
+func disk(path *field.Path, d *v1.Disk, volume *v1.Volume) field.ErrorList {
+	errs := label(path.Child("name"), d.Name)
+	if len(errs) == 0 && volume == nil {
+		err := noVolume(path.Child("name"), d.Name)
+		if d.CDRom != nil {
+			err.Detail += "; a drive without a medium needs the feature gate DeclarativeHotplugVolumes, which is not there yet"
+		}
+		errs = append(errs, err)
+	}
+	if found := set(d.DiskDevice); len(found) > 1 {
+		errs = append(errs, tooMany(path, found)...)
+	}
+	errs = append(errs, target(path, d)...)
+	if d.LUN != nil && volume != nil && volume.PersistentVolumeClaim == nil && volume.DataVolume == nil {
+		errs = append(errs, field.Invalid(path.Child("lun"), d.Name,
+			"must be of a volume with persistentVolumeClaim or dataVolume: use disk for others"))
+	}
+	errs = append(errs, serial(path.Child("serial"), d.Serial)...)
+	errs = append(errs, oneOf(path.Child("cache"), d.Cache, caches)...)
+	errs = append(errs, oneOf(path.Child("io"), d.IO, ioModes)...)
+	if d.ErrorPolicy != nil {
+		errs = append(errs, oneOf(path.Child("errorPolicy"), *d.ErrorPolicy, errorPolicies)...)
+	}
+	return append(errs, blockSize(path.Child("blockSize"), d.BlockSize)...)
+}
+
+func noVolume(path *field.Path, name string) *field.Error {
+	return field.Invalid(path, short(name), "must be the name of one of the machine's volumes: add the volume or remove this")
+}
+
+// target checks the bus and what goes with it.
+func target(path *field.Path, d *v1.Disk) field.ErrorList {
+	var errs field.ErrorList
+	var bus v1.DiskBus
+	if t := d.Disk; t != nil {
+		bus = t.Bus
+		at := path.Child("disk")
+		errs = append(errs, oneOf(at.Child("bus"), bus, diskBuses)...)
+		if t.ReadOnly && bus == v1.DiskBusSATA {
+			errs = append(errs, field.Invalid(at.Child("readonly"), true, "must not be set on bus sata: use virtio or scsi"))
+		}
+		if t.PciAddress != "" {
+			errs = append(errs, pciAddress(at.Child("pciAddress"), t.PciAddress)...)
+		}
+		if t.PciAddress != "" && bus != v1.DiskBusVirtio {
+			errs = append(errs, field.Invalid(at.Child("pciAddress"), short(t.PciAddress), "needs bus virtio"))
+		}
+	}
+	if t := d.LUN; t != nil {
+		bus = t.Bus
+		errs = append(errs, oneOf(path.Child("lun", "bus"), bus, diskBuses)...)
+	}
+	if t := d.CDRom; t != nil {
+		bus = t.Bus
+		errs = append(errs, oneOf(path.Child("cdrom", "bus"), bus, cdromBuses)...)
+	}
+	if d.DedicatedIOThread != nil && *d.DedicatedIOThread && bus != "" && bus != v1.DiskBusVirtio {
+		errs = append(errs, field.Invalid(path.Child("dedicatedIOThread"), true,
+			fmt.Sprintf("needs bus virtio, not %s", short(string(bus)))))
+	}
+	return errs
+}
+
+func blockSize(path *field.Path, b *v1.BlockSize) field.ErrorList {
+	if b == nil || b.Custom == nil {
+		return nil
+	}
+	at := path.Child("custom")
+	matched := b.MatchVolume != nil && (b.MatchVolume.Enabled == nil || *b.MatchVolume.Enabled)
+	if matched {
+		return field.ErrorList{field.Invalid(path, "custom, matchVolume", "must have only one of these")}
+	}
+	c := b.Custom
+	var errs field.ErrorList
+	for _, size := range []struct {
+		name  string
+		bytes uint
+	}{{"logical", c.Logical}, {"physical", c.Physical}} {
+		if size.bytes < 512 || size.bytes > 2<<20 || size.bytes&(size.bytes-1) != 0 {
+			errs = append(errs, field.Invalid(at.Child(size.name), size.bytes,
+				"must be a power of 2 from 512 to 2097152 bytes"))
+		}
+	}
+	if len(errs) == 0 && c.Logical > c.Physical {
+		errs = append(errs, field.Invalid(at.Child("logical"), c.Logical,
+			fmt.Sprintf("must be at most the physical size, %d", c.Physical)))
+	}
+	return errs
+}
+
+// bootOrder wants numbers from 1 that no two devices share.
+func bootOrder(devices *field.Path, d *v1.Devices) field.ErrorList {
+	var errs field.ErrorList
+	first := map[uint]string{}
+	check := func(path *field.Path, order *uint, name string) {
+		if order == nil {
+			return
+		}
+		other, taken := first[*order]
+		switch {
+		case *order == 0:
+			errs = append(errs, field.Invalid(path.Child("bootOrder"), *order, "must be at least 1"))
+		case taken:
+			errs = append(errs, field.Invalid(path.Child("bootOrder"), *order,
+				fmt.Sprintf("must be unique: %s has %d too", other, *order)))
+		default:
+			first[*order] = name
+		}
+	}
+	for i := range d.Disks {
+		check(devices.Child("disks").Index(i), d.Disks[i].BootOrder, fmt.Sprintf("disk %q", short(d.Disks[i].Name)))
+	}
+	for i := range d.Interfaces {
+		check(devices.Child("interfaces").Index(i), d.Interfaces[i].BootOrder,
+			fmt.Sprintf("interface %q", short(d.Interfaces[i].Name)))
+	}
+	return errs
+}

@@ -1,0 +1,147 @@
+package validate
+
+import (
+	"fmt"
+
+	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+const (
+	// minMemory is the least guest memory, in bytes: less is a forgotten unit.
+	minMemory = 1000 * 1000
+	// maxVCPUs is the most virtual CPUs that QEMU's q35 machine takes.
+	maxVCPUs = 4096
+)
+
+func memory(domain *field.Path, d *v1.DomainSpec, from supplies) field.ErrorList {
+	path := domain.Child("memory")
+	asked, bounded := d.Resources.Requests[k8sv1.ResourceMemory]
+	limit, limited := d.Resources.Limits[k8sv1.ResourceMemory]
+	if d.Memory == nil {
+		if from.instancetype || bounded || limited {
+			return nil
+		}
+		return field.ErrorList{field.Required(path.Child("guest"), "must be the guest's memory, such as 2Gi")}
+	}
+	var errs field.ErrorList
+	guest := d.Memory.Guest
+	switch {
+	case guest != nil:
+		errs = amount(path.Child("guest"), *guest, minMemory)
+		if len(errs) == 0 && limited && limit.Cmp(*guest) < 0 {
+			errs = append(errs, field.Invalid(path.Child("guest"), guest.String(),
+				fmt.Sprintf("must be at most the Pod's limit, %s in resources.limits.memory", limit.String())))
+		}
+	case !from.instancetype && !bounded && !limited && d.Memory.Hugepages == nil:
+		errs = append(errs, field.Required(path.Child("guest"), "must be the guest's memory, such as 2Gi"))
+	}
+	if most := d.Memory.MaxGuest; most != nil && guest != nil && most.Cmp(*guest) < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxGuest"), most.String(),
+			fmt.Sprintf("must be at least the guest's memory, %s", guest.String())))
+	}
+	total := guest
+	for _, other := range []*resource.Quantity{&asked, &limit} {
+		if total == nil && !other.IsZero() {
+			total = other
+		}
+	}
+	return append(errs, hugepages(path.Child("hugepages", "pageSize"), d.Memory.Hugepages, total)...)
+}
+
+// hugepages wants memory, where it is known, in whole pages.
+func hugepages(path *field.Path, pages *v1.Hugepages, total *resource.Quantity) field.ErrorList {
+	if pages == nil {
+		return nil
+	}
+	size, err := resource.ParseQuantity(pages.PageSize)
+	if err != nil || size.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(path, short(pages.PageSize), "must be a page size, such as 2Mi or 1Gi")}
+	}
+	if total == nil || total.Sign() <= 0 || total.Value()%size.Value() == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, pages.PageSize,
+		fmt.Sprintf("must divide the guest's memory, %s", total.String()))}
+}
+
+// amount wants a whole number of bytes, at least least.
+func amount(path *field.Path, q resource.Quantity, least int64) field.ErrorList {
+	value, whole := q.String(), q.DeepCopy()
+	switch {
+	case q.Sign() < 0:
+		return field.ErrorList{field.Invalid(path, value, "must not be negative, such as 2Gi")}
+	case !whole.RoundUp(0):
+		return field.ErrorList{field.Invalid(path, value,
+			"must be whole bytes: m stands for thousandths; M is a million bytes, Mi 1048576")}
+	case q.CmpInt64(least) >= 0:
+		return nil
+	case q.IsZero():
+		return field.ErrorList{field.Invalid(path, value, "must be more than 0, such as 2Gi")}
+	}
+	return field.ErrorList{field.Invalid(path, value,
+		fmt.Sprintf("is %s bytes and must be at least %d: give a unit, such as 2048Mi or 2Gi", value, least))}
+}
+
+// resources wants what the Pod asks for to make sense.
+func resources(path *field.Path, r v1.ResourceRequirements) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range []k8sv1.ResourceName{k8sv1.ResourceCPU, k8sv1.ResourceMemory} {
+		request, requested := r.Requests[name]
+		limit, limited := r.Limits[name]
+		at := path.Child("requests", string(name))
+		if requested {
+			errs = append(errs, requirement(at, name, request)...)
+		}
+		if limited {
+			errs = append(errs, requirement(path.Child("limits", string(name)), name, limit)...)
+		}
+		if requested && limited && request.Cmp(limit) > 0 {
+			errs = append(errs, field.Invalid(at, request.String(),
+				fmt.Sprintf("must be at most the limit, %s in limits.%s", limit.String(), name)))
+		}
+	}
+	return errs
+}
+
+func requirement(path *field.Path, name k8sv1.ResourceName, q resource.Quantity) field.ErrorList {
+	if name == k8sv1.ResourceMemory {
+		return amount(path, q, minMemory)
+	}
+	if q.Sign() < 0 {
+		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative, such as 500m or 2")}
+	}
+	return nil
+}
+
+var featurePolicies = []string{"force", "require", "optional", "disable", "forbid"}
+
+// cpu checks counts; one that is 0 counts as not given.
+func cpu(path *field.Path, c *v1.CPU) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	total := uint64(1)
+	for _, n := range []uint32{c.Sockets, c.Cores, c.Threads} {
+		// Each step is at most 4096 * 2^32, so the product cannot overflow.
+		total = min(total*uint64(max(1, n)), maxVCPUs+1)
+	}
+	if total > maxVCPUs {
+		errs = append(errs, field.Invalid(path, fmt.Sprintf("sockets %d, cores %d, threads %d", c.Sockets, c.Cores, c.Threads),
+			fmt.Sprintf("must make at most %d virtual CPUs when multiplied", maxVCPUs)))
+	}
+	if c.MaxSockets > 0 && c.Sockets > c.MaxSockets {
+		errs = append(errs, field.Invalid(path.Child("sockets"), int64(c.Sockets),
+			fmt.Sprintf("must be at most maxSockets, %d", c.MaxSockets)))
+	}
+	for i, f := range c.Features {
+		errs = append(errs, oneOf(path.Child("features").Index(i).Child("policy"), f.Policy, featurePolicies)...)
+	}
+	if c.IsolateEmulatorThread && !c.DedicatedCPUPlacement {
+		errs = append(errs, field.Invalid(path.Child("isolateEmulatorThread"), true, "needs dedicatedCpuPlacement: true"))
+	}
+	return errs
+}
