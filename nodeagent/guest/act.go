@@ -1,0 +1,125 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/status"
+	k8sv1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/nodeagent/guest/plan"
+	"virtstack.io/virtstack/nodeagent/link"
+)
+
+// errStale ends a round whose cache the API server contradicts.
+var errStale = errors.New("the cache is behind the API server")
+
+// Network prepares a Pod's network for its guest.
+type Network interface {
+	Prepare(ctx context.Context, pod *k8sv1.Pod, vmi *v1.VirtualMachineInstance) ([]*guestv1.Interface, error)
+}
+
+func (c *Controller) act(ctx context.Context, vmi *v1.VirtualMachineInstance, actions []plan.Action) error {
+	for _, a := range actions {
+		if err := c.one(ctx, vmi, a); err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+		log.FromContext(ctx).Info(a.String())
+	}
+	return nil
+}
+
+func (c *Controller) one(ctx context.Context, vmi *v1.VirtualMachineInstance, a plan.Action) error {
+	switch a := a.(type) {
+	case plan.Start:
+		return c.start(ctx, vmi, a.Pod)
+	case plan.Press:
+		if err := c.stop(ctx, vmi, a.Pod, (*link.Link).Shutdown); err != nil || !a.First {
+			return err
+		}
+		c.Events.Eventf(vmi, nil, k8sv1.EventTypeNormal, "ShuttingDown", "ShuttingDown", "The guest is asked to shut down.")
+		return nil
+	case plan.Kill:
+		return c.stop(ctx, vmi, a.Pod, (*link.Link).Kill)
+	}
+	return fmt.Errorf("unknown action %T", a)
+}
+
+// start starts the guest, unless the API server knows better than the cache: a guest that was started for a VMI that
+// is no longer this node's would be the second.
+func (c *Controller) start(ctx context.Context, vmi *v1.VirtualMachineInstance, pod *k8sv1.Pod) error {
+	live, err := c.live(ctx, vmi)
+	if err != nil {
+		return err
+	}
+	if live == nil || live.DeletionTimestamp != nil || live.Status.ActivePods[pod.UID] != c.Node {
+		return errStale
+	}
+	interfaces, err := c.Network.Prepare(ctx, pod, vmi)
+	if err != nil {
+		return fmt.Errorf("preparing the network: %w", err)
+	}
+	bare := vmi.DeepCopy()
+	bare.ManagedFields = nil
+	raw, err := json.Marshal(bare)
+	if err != nil {
+		return err
+	}
+	to, _ := c.Launchers.Link(pod.UID)
+	if to == nil {
+		return errStale
+	}
+	_, err = to.Sync(ctx, &guestv1.SyncVirtualMachineRequest{
+		Vmi:        raw,
+		Node:       &guestv1.NodeFacts{Name: c.Node, Kvm: c.Facts.KVM && asksForKVM(pod), CapabilityCache: c.Facts.Cache},
+		Interfaces: interfaces,
+	})
+	return told(err)
+}
+
+// stop stops a guest after the API server has confirmed that its VMI is being deleted, or is gone: never on the word of
+// a cache.
+func (c *Controller) stop(ctx context.Context, vmi *v1.VirtualMachineInstance, pod *k8sv1.Pod, how func(*link.Link, context.Context) error) error {
+	live := &v1.VirtualMachineInstance{}
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(vmi), live)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("asking the API server whether it is deleted: %w", err)
+	case live.UID == vmi.UID && live.DeletionTimestamp == nil:
+		return errStale
+	}
+	to, _ := c.Launchers.Link(pod.UID)
+	if to == nil {
+		return errStale
+	}
+	return told(how(to, ctx))
+}
+
+// asksForKVM tells whether the launcher was given /dev/kvm: configuration may say that guests are emulated.
+func asksForKVM(pod *k8sv1.Pod) bool {
+	for _, c := range pod.Spec.Containers {
+		if q, ok := c.Resources.Limits[names.KVMDevice]; c.Name == guestv1.ComputeContainer && ok {
+			return !q.IsZero()
+		}
+	}
+	return false
+}
+
+// told makes a launcher's refusal readable.
+func told(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(reason(err))
+}
+
+func reason(err error) string { return status.Convert(err).Message() }
