@@ -77,10 +77,12 @@ func (a Applier) settled(live client.Object, subresource string, fields map[stri
 	if !owned.Difference(want).Empty() {
 		return false, nil
 	}
-	for path := range want.Leaves().All() {
-		if len(path) > 1 && !covered(owned, path) {
-			return false, nil
-		}
+	all := true
+	want.Leaves().Iterate(func(path fieldpath.Path) { // not All: that iterator panics when its loop ends early
+		all = all && (len(path) == 1 || covered(owned, path))
+	})
+	if !all {
+		return false, nil
 	}
 	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
