@@ -69,7 +69,7 @@ func (e *environment) verbError(ctx context.Context, c *client, t target, verb s
 		return hinted(err, "%s", line)
 	}
 	if apierrors.IsNotFound(err) && api.Status().Details.Name == t.name {
-		return e.notFound(ctx, c, t, "VirtualMachine", "virtualmachines", err)
+		return e.notFound(ctx, c, t, err)
 	}
 	if !apierrors.IsConflict(err) || verb == "start" {
 		return err
@@ -108,9 +108,9 @@ func fromGit(s metav1.Status) string {
 }
 
 // notFound names what the user may have meant.
-func (e *environment) notFound(ctx context.Context, c *client, t target, kind, resource string, err error) error {
-	text := fmt.Sprintf("%s %q not found in namespace %q.", kind, t.name, t.namespace)
-	names, listing := c.names(ctx, t.namespace, resource)
+func (e *environment) notFound(ctx context.Context, c *client, t target, err error) error {
+	text := fmt.Sprintf("VirtualMachine %q not found in namespace %q.", t.name, t.namespace)
+	names, listing := c.names(ctx, t.namespace, "virtualmachines")
 	switch alike := near(t.name, names); {
 	case listing != nil:
 	case len(names) == 0:
