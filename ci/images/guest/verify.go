@@ -83,6 +83,7 @@ func (b Builder) machine(root string) error {
 	if err != nil {
 		return err
 	}
+	tree.File("dev/null", nil, 0o666) // a plain file will do
 	tree.File("seed.iso", iso, 0o644)
 	tree.Copy("disk.qcow2", b.diskFile(), 0o644)
 	return tree.Extract(root)

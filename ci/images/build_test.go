@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"virtstack.io/virtstack/ci/images/oci"
+	"virtstack.io/virtstack/ci/images/rootfs"
+)
+
+// fakeRecipe makes an image of one file and counts how often.
+func fakeRecipe(file string, built *int) recipe {
+	return recipe{
+		name:    "fake",
+		compile: func(context.Context) ([]string, error) { return []string{file}, nil },
+		spec: func(context.Context) (oci.Spec, error) {
+			*built++
+			tree := rootfs.New()
+			tree.Copy("program", file, 0o755)
+			return oci.Spec{Layers: []oci.Layer{{Name: "program", Tree: tree}}}, nil
+		},
+	}
+}
+
+func TestImageIsBuiltAgainOnlyWhenItsInputsChange(t *testing.T) {
+	dir := t.TempDir()
+	b := &builder{out: dir, cache: dir, log: t.Output()}
+	file, built := filepath.Join(dir, "program"), 0
+	r, record := fakeRecipe(file, &built), Record{}
+	step := func(want int) Record {
+		t.Helper()
+		got, err := b.bringUpToDate(t.Context(), r, record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if built != want {
+			t.Errorf("the image was built %d times, want %d", built, want)
+		}
+		return got
+	}
+	write := func(content string) {
+		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	record = step(1)
+	step(1)
+	write("two")
+	if second := step(2); second.Ref == record.Ref {
+		t.Errorf("another content has the same name %s", second.Ref)
+	}
+	write("one")
+	if err := os.Remove(filepath.Join(dir, "fake.tar")); err != nil {
+		t.Fatal(err)
+	}
+	if third := step(3); third != record {
+		t.Errorf("got %+v, want %+v as before", third, record)
+	}
+}
+
+func TestRecordsAreKeptBetweenRuns(t *testing.T) {
+	b := &builder{out: t.TempDir()}
+	want := Record{Ref: "localhost/fake:0123", Archive: "fake.tar", Bytes: 2, CompressedBytes: 1, Inputs: "x"}
+	if err := b.writeRecords(map[string]Record{"fake": want}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.records()
+	if err != nil || got["fake"] != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestUnknownNamesAndCommandsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{}, {"bake"}, {"build", "cake"}} {
+		if err := run(t.Context(), args); err == nil {
+			t.Errorf("%q: got no error", args)
+		}
+	}
+	if err := run(t.Context(), []string{"build", "cake"}); !strings.Contains(err.Error(), `"cake"`) {
+		t.Errorf("got error %v, want the name in it", err)
+	}
+}
