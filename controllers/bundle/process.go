@@ -39,7 +39,7 @@ func Setup(_ context.Context, mgr ctrl.Manager) error {
 		client: mgr.GetClient(),
 		status: apply.Applier{Client: mgr.GetClient(), Manager: fieldManager},
 		events: mgr.GetEventRecorder(names.Bundles),
-		as:     impersonating(mgr.GetConfig(), mgr),
+		as:     impersonating(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
 		builds: newBuilds(),
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("bundles").
@@ -58,10 +58,10 @@ func changed() predicate.Predicate {
 }
 
 // impersonating returns what makes clients that have an account's rights and no others.
-func impersonating(cfg *rest.Config, mgr ctrl.Manager) func(namespace, account string) (client.Client, error) {
+func impersonating(cfg *rest.Config, options client.Options) func(namespace, account string) (client.Client, error) {
 	return func(namespace, account string) (client.Client, error) {
 		as := rest.CopyConfig(cfg)
 		as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":" + account}
-		return client.New(as, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+		return client.New(as, options)
 	}
 }

@@ -88,11 +88,14 @@ func objects(built resmap.ResMap, dir string, keepOrigins bool) ([]Object, error
 	}
 	var all []Object
 	for i, r := range built.Resources() {
-		m, err := r.Map()
+		data, err := r.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, r.CurId(), err)
 		}
-		o := Object{Unstructured: &unstructured.Unstructured{Object: m}, File: files[i]}
+		o := Object{Unstructured: &unstructured.Unstructured{}, File: files[i]}
+		if err := o.UnmarshalJSON(data); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, r.CurId(), err)
+		}
 		if err := complete(o); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, o, err)
 		}

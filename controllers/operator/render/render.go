@@ -57,11 +57,14 @@ func Components(files fs.FS, kv *v1.KubeVirt, s Settings) (Bundle, error) {
 	}
 	b := Bundle{Registry: kv.Spec.ImageRegistry}
 	for _, r := range built.Resources() {
-		m, err := r.Map()
+		data, err := r.MarshalJSON()
 		if err != nil {
 			return Bundle{}, err
 		}
-		u := &unstructured.Unstructured{Object: m}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(data); err != nil {
+			return Bundle{}, fmt.Errorf("%s: %w", r.CurId(), err)
+		}
 		label(u, s.Labels)
 		if err := settle(u, kv); err != nil {
 			return Bundle{}, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
