@@ -1,5 +1,5 @@
-// Package certificate is how a node agent gets its certificate: it asks for one by a CertificateSigningRequest, which
-// virt-operator signs if the account's token is bound to the very node. The key never leaves the process.
+// Package certificate gets the node agent its certificate from the cluster: by a CertificateSigningRequest that the
+// operator signs only for the node that the agent's token is bound to. Key and certificate live in memory.
 package certificate
 
 import (
@@ -7,172 +7,149 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate/csr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"virtstack.io/virtstack/kube/identity"
 	"virtstack.io/virtstack/machine/names"
 )
 
-const (
-	// answer is how long a request may go unanswered before it is made anew.
-	answer = time.Minute
-	// life is asked for; the signer may give less.
-	life = 24 * time.Hour
-)
+// ErrNone is returned while the node has no certificate that is valid.
+var ErrNone = errors.New("no certificate yet")
 
-var errNone = errors.New("no certificate has been issued yet")
+// attempt is how long one request may wait to be signed: an operator that is being upgraded takes a minute.
+const attempt = 2 * time.Minute
 
-// Node holds the certificate of one node agent and renews it; it is an identity.Source. Make one with its fields set.
-type Node struct {
-	// Client reads and makes CertificateSigningRequests; no cache is needed.
-	Client client.Client
-	// Name is the node's.
-	Name string
-	// CAFile is the bundle of trusted roots, PEM, mounted from the ConfigMap.
+// Holder holds the certificate of a node agent. It is the identity.Source of the node agent's links.
+type Holder struct {
+	Node   string
+	Client kubernetes.Interface
+	// CAFile is the bundle of trusted roots, read anew at each handshake.
 	CAFile string
 
-	mu      sync.RWMutex
-	current *tls.Certificate
+	current atomic.Pointer[tls.Certificate]
 }
 
-// Certificate returns the certificate in force; an error before the first was issued and after the last has expired.
-func (n *Node) Certificate() (*tls.Certificate, error) {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	switch {
-	case n.current == nil:
-		return nil, errNone
-	case time.Now().After(n.current.Leaf.NotAfter):
-		return nil, fmt.Errorf("the certificate of node %s ended at %s and no other was issued", n.Name, n.current.Leaf.NotAfter)
+// Certificate returns the certificate, ErrNone while there is none that is valid.
+func (h *Holder) Certificate() (*tls.Certificate, error) {
+	c := h.current.Load()
+	if c == nil || time.Now().After(c.Leaf.NotAfter) {
+		return nil, ErrNone
 	}
-	return n.current, nil
+	return c, nil
 }
 
-// Roots reads the mounted bundle.
-func (n *Node) Roots() (*x509.CertPool, error) { return identity.RootsFile(n.CAFile) }
+// Roots returns the trusted roots.
+func (h *Holder) Roots() (*x509.CertPool, error) { return identity.RootsFile(h.CAFile) }
 
-// Start gets a certificate and renews it at two thirds of its life until ctx ends. It satisfies manager.Runnable.
-func (n *Node) Start(ctx context.Context) error {
+// NeedLeaderElection is false: each node has its own certificate.
+func (*Holder) NeedLeaderElection() bool { return false }
+
+// Start requests a certificate, and a new one with a new key after two thirds of its life, until ctx ends.
+func (h *Holder) Start(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Minute}
+	delay := backoff
 	for ctx.Err() == nil {
-		retry := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 2 * time.Minute}
-		err := retry.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-			cert, err := n.request(ctx)
-			if err != nil {
-				log.FromContext(ctx).Error(err, "getting a certificate", "node", n.Name)
-				return false, nil
-			}
-			n.mu.Lock()
-			n.current = cert
-			n.mu.Unlock()
-			return true, nil
-		})
-		if err != nil {
-			return nil // ctx has ended
+		pause := delay.Step()
+		if err := h.renew(ctx); err == nil {
+			delay = backoff
+			pause = renewal(time.Now(), h.current.Load().Leaf)
+		} else if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "getting a certificate")
 		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Until(Renewal(n.current.Leaf))):
+		case <-timer.C:
 		}
+		timer.Stop()
 	}
 	return nil
 }
 
-// Renewal returns when two thirds of a certificate's life are over.
-func Renewal(c *x509.Certificate) time.Time {
-	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) * 2 / 3)
+// renewal returns how long to wait before a certificate is renewed.
+func renewal(now time.Time, c *x509.Certificate) time.Duration {
+	return max(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore)*2/3).Sub(now), time.Second)
 }
 
-// request makes a key, asks for its certificate and waits for the answer.
-func (n *Node) request(ctx context.Context) (*tls.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, answer)
+func (h *Holder) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("making a key: %w", err)
 	}
-	csr, err := n.csr(key)
+	request, err := request(h.Node, key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := n.Client.Create(ctx, csr); err != nil {
-		return nil, fmt.Errorf("asking for a certificate: %w", err)
-	}
-	issued, err := n.wait(ctx, csr)
+	usages := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth}
+	name, uid, err := csr.RequestCertificateWithContext(ctx, h.Client, request, requestName(h.Node, request), names.NodeAgentSigner, nil, usages, key)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("requesting a certificate: %w", err)
 	}
-	return pair(issued, key)
+	issued, err := csr.WaitForCertificate(ctx, h.Client, name, uid)
+	if err != nil {
+		return fmt.Errorf("waiting for certificate request %s: %w", name, err)
+	}
+	return h.take(issued, key)
 }
 
-func (n *Node) csr(key *ecdsa.PrivateKey) (*certificatesv1.CertificateSigningRequest, error) {
-	who := identity.Peer{Role: identity.RoleNodeAgent, Node: n.Name}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: who.String()},
-		URIs:    []*url.URL{who.URI()},
-	}, key)
+// take makes an issued certificate the current one if it is this node's.
+func (h *Holder) take(issued []byte, key *ecdsa.PrivateKey) error {
+	raw, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	seconds := int32(life / time.Second)
-	return &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: names.Handler + "-" + n.Name + "-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:           pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName:        names.NodeAgentSigner,
-			ExpirationSeconds: &seconds,
-			Usages:            []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth},
-		},
-	}, nil
+	pair, err := tls.X509KeyPair(issued, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}))
+	if err != nil {
+		return fmt.Errorf("reading the issued certificate: %w", err)
+	}
+	if pair.Leaf == nil {
+		return errors.New("reading the issued certificate: no leaf")
+	}
+	peer, err := identity.Of(pair.Leaf)
+	if err != nil {
+		return err
+	}
+	if want := h.peer(); peer != want {
+		return fmt.Errorf("the issued certificate is of %s, want %s", peer, want)
+	}
+	h.current.Store(&pair)
+	return nil
 }
 
-// wait asks until the request has its certificate; a denial and a failure are errors at once.
-func (n *Node) wait(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
-	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		if err := n.Client.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
-			return false, err
-		}
-		for _, c := range csr.Status.Conditions {
-			if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
-				return false, fmt.Errorf("%s: %s", c.Reason, c.Message)
-			}
-		}
-		return len(csr.Status.Certificate) > 0, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for certificate request %s: %w", csr.Name, err)
-	}
-	return csr.Status.Certificate, nil
+func (h *Holder) peer() identity.Peer { return peer(h.Node) }
+
+func peer(node string) identity.Peer {
+	return identity.Peer{Role: identity.RoleNodeAgent, Node: node}
 }
 
-func pair(issued []byte, key *ecdsa.PrivateKey) (*tls.Certificate, error) {
-	cert := &tls.Certificate{PrivateKey: key}
-	for block, rest := pem.Decode(issued); block != nil; block, rest = pem.Decode(rest) {
-		cert.Certificate = append(cert.Certificate, block.Bytes)
-	}
-	if len(cert.Certificate) == 0 {
-		return nil, errors.New("the signer gave no certificate")
-	}
-	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+// request returns a PEM certificate request for the agent of a node.
+func request(node string, key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{peer(node).URI()}}, key)
 	if err != nil {
-		return nil, fmt.Errorf("reading the issued certificate: %w", err)
+		return nil, fmt.Errorf("making a certificate request: %w", err)
 	}
-	if !key.PublicKey.Equal(leaf.PublicKey) {
-		return nil, errors.New("the issued certificate is for another key")
-	}
-	cert.Leaf = leaf
-	return cert, nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}
+
+// requestName names a request after the node and the request itself; a node's name may be 253 bytes long.
+func requestName(node string, request []byte) string {
+	sum := sha256.Sum256(request)
+	return names.Handler + "-" + node[:min(len(node), 200)] + "-" + hex.EncodeToString(sum[:8])
 }

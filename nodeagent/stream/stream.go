@@ -1,118 +1,172 @@
-// Package stream carries console bytes between virt-api and the launchers of this node: an HTTPS server that only
-// virt-api may talk to, whose websockets end in a unix socket of the launcher.
+// Package stream serves the byte streams of this node's guests to virt-api, over mutual TLS.
 package stream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
+	k8sv1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"virtstack.io/virtstack/kube/identity"
+	"virtstack.io/virtstack/nodeagent/guest"
+	"virtstack.io/virtstack/nodeagent/guest/plan"
 )
 
-// Errors of a Dialer that have an HTTP answer of their own; all others are 500.
-var (
-	ErrNotHere    = errors.New("no such VirtualMachineInstance on this node") // 404
-	ErrNotRunning = errors.New("the guest is not running")                    // 409
-)
+// Protocol is the websocket subprotocol of byte streams.
+const Protocol = "plain.kubevirt.io"
 
-// limits of the server. Subprotocol and buffer size: contract of KubeVirt's streams.
 const (
-	subprotocol = "plain.kubevirt.io"
-	buffer      = 10240
-	maxStreams  = 512
-	handshake   = 10 * time.Second
-	// A peer that answers no ping for this long is gone.
-	silence  = 90 * time.Second
-	pingTime = 30 * time.Second
+	handshakeTimeout = 10 * time.Second
+	// buffer of a websocket, in bytes.
+	buffer = 10240
+	// limit is how many streams may be open; each holds two buffers and two goroutines.
+	limit = 256
 )
 
-// Dialer connects to the console of a guest's first serial port.
-type Dialer func(ctx context.Context, vmi types.NamespacedName) (net.Conn, error)
-
-// Server serves GET /v1/namespaces/{ns}/virtualmachineinstances/{name}/console. It satisfies manager.Runnable.
+// Server serves the streams.
 type Server struct {
-	Addr    string
-	Source  identity.Source
-	Console Dialer
+	Node    string
+	Address string
+	// Cache has the VMIs and launcher Pods of this node.
+	Cache client.Reader
+	// Dial connects to the console socket of a Pod on this node.
+	Dial     func(ctx context.Context, pod types.UID) (net.Conn, error)
+	Identity identity.Source
+
+	open sync.WaitGroup
 }
 
-// Start serves until ctx ends; streams are then closed.
+// NeedLeaderElection is false: each node serves its own guests.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Start serves until ctx ends; open streams are told and closed.
 func (s *Server) Start(ctx context.Context) error {
-	server := &http.Server{
-		Addr:    s.Addr,
-		Handler: s.Handler(ctx),
-		TLSConfig: identity.Server(s.Source, func(p identity.Peer) error {
-			if p != (identity.Peer{Role: identity.RoleAPI}) {
-				return fmt.Errorf("%w: %s, want %s", identity.ErrPeer, p, identity.RoleAPI)
-			}
-			return nil
-		}),
-		ReadHeaderTimeout: handshake,
-		MaxHeaderBytes:    16 << 10,
+	l, err := net.Listen("tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("listening for streams: %w", err)
 	}
-	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stopped()
-	if err := server.ListenAndServeTLS("", ""); !errors.Is(err, http.ErrServerClosed) {
+	return s.serve(ctx, l)
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           s.handler(ctx),
+		TLSConfig:         identity.Server(s.Identity, onlyAPI),
+		ReadHeaderTimeout: handshakeTimeout,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		server.Close() // hijacked connections are the streams' own
+	}()
+	if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving streams: %w", err)
+	}
+	<-stopped
+	s.open.Wait()
+	return nil
+}
+
+// onlyAPI admits virt-api: another node's agent has no business here.
+func onlyAPI(p identity.Peer) error {
+	if p != (identity.Peer{Role: identity.RoleAPI}) {
+		return fmt.Errorf("%w: %s, want %s", identity.ErrPeer, p, identity.RoleAPI)
 	}
 	return nil
 }
 
-// Handler is the server's; streams end with ctx.
-func (s *Server) Handler(ctx context.Context) http.Handler {
-	slots := make(chan struct{}, maxStreams)
+func (s *Server) handler(stop context.Context) http.Handler {
+	free := make(chan struct{}, limit)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/namespaces/{namespace}/virtualmachineinstances/{name}/console", func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			s.console(ctx, w, r)
+		case free <- struct{}{}:
+			defer func() { <-free }()
 		default:
-			http.Error(w, "too many streams on this node", http.StatusServiceUnavailable)
+			answer(w, apierrors.NewTooManyRequests("too many open streams on this node", 10))
+			return
 		}
+		s.open.Add(1)
+		defer s.open.Done()
+		s.console(stop, w, r)
 	})
 	return mux
 }
 
-// console reaches the guest before it upgrades, so that a failure is still a plain HTTP answer.
-func (s *Server) console(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	vmi := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	dial, cancel := context.WithTimeout(r.Context(), handshake)
-	defer cancel()
-	guest, err := s.Console(dial, vmi)
+// console joins the caller to the guest's first serial port. The socket is dialled first, so that whatever is wrong
+// there is still an HTTP answer.
+func (s *Server) console(stop context.Context, w http.ResponseWriter, r *http.Request) {
+	pod, err := s.launcher(r.Context(), types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
 	if err != nil {
-		http.Error(w, fmt.Sprintf("opening the console of VMI %s: %v", vmi, err), code(err))
+		answer(w, err)
 		return
 	}
-	defer guest.Close()
-	upgrade := websocket.Upgrader{
-		HandshakeTimeout: handshake, ReadBufferSize: buffer, WriteBufferSize: buffer,
-		Subprotocols: []string{subprotocol}, CheckOrigin: func(*http.Request) bool { return true },
-	}
-	client, err := upgrade.Upgrade(w, r, nil)
+	ctx, cancel := context.WithTimeout(r.Context(), handshakeTimeout)
+	defer cancel()
+	console, err := s.Dial(ctx, pod)
 	if err != nil {
-		return // answered by the upgrade
+		answer(w, fmt.Errorf("reaching the guest's console: %w", err))
+		return
 	}
-	defer client.Close()
-	if err := pump(ctx, client, guest); err != nil {
-		log.FromContext(ctx).Info("console ended", "vmi", vmi, "reason", err.Error())
+	defer console.Close()
+	// The origin says nothing: the caller is virt-api, by its certificate.
+	up := websocket.Upgrader{
+		HandshakeTimeout: handshakeTimeout, ReadBufferSize: buffer, WriteBufferSize: buffer, Subprotocols: []string{Protocol},
+		CheckOrigin: func(*http.Request) bool { return true },
 	}
+	ws, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		log.FromContext(r.Context()).Info("a console was not opened", "reason", err.Error()) // Upgrade has answered
+		return
+	}
+	defer ws.Close()
+	join(stop, ws, console)
 }
 
-func code(err error) int {
-	switch {
-	case errors.Is(err, ErrNotHere):
-		return http.StatusNotFound
-	case errors.Is(err, ErrNotRunning):
-		return http.StatusConflict
+// launcher returns the Pod of a VMI that runs, or is about to, on this node.
+func (s *Server) launcher(ctx context.Context, key types.NamespacedName) (types.UID, error) {
+	vmi := &v1.VirtualMachineInstance{}
+	if err := s.Cache.Get(ctx, key, vmi); err != nil {
+		return "", err
 	}
-	return http.StatusInternalServerError
+	if !plan.Ours(s.Node, vmi) {
+		return "", apierrors.NewConflict(v1.Resource("virtualmachineinstances"), key.Name, fmt.Errorf("VMI is %s, on node %q", vmi.Status.Phase, vmi.Status.NodeName))
+	}
+	var pods k8sv1.PodList
+	if err := s.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingFields{guest.OwnerIndex: string(vmi.UID)}); err != nil {
+		return "", err
+	}
+	pod := plan.LauncherOf(s.Node, vmi, pods.Items)
+	if pod == nil {
+		return "", apierrors.NewConflict(v1.Resource("virtualmachineinstances"), key.Name, errors.New("its launcher Pod is not seen on this node"))
+	}
+	return pod.UID, nil
+}
+
+// answer tells a failure as a Kubernetes Status.
+func answer(w http.ResponseWriter, err error) {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		api = apierrors.NewInternalError(err)
+	}
+	status := api.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // a caller that has gone needs no answer
 }
