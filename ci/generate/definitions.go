@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/tools/go/packages"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-tools/pkg/crd"
 	crdmarkers "sigs.k8s.io/controller-tools/pkg/crd/markers"
 	"sigs.k8s.io/controller-tools/pkg/loader"
@@ -21,6 +22,7 @@ const crdDirectory = "bundles/crds"
 type schemas struct {
 	parser   *crd.Parser
 	packages map[string]*loader.Package
+	types    *runtime.Scheme
 }
 
 // definitions generates one custom resource definition per entry of kinds.yaml, and the kustomization
@@ -76,7 +78,11 @@ func load(kinds []kind) (*schemas, error) {
 	if err := crdmarkers.Register(registry); err != nil {
 		return nil, fmt.Errorf("registering markers: %w", err)
 	}
-	s := &schemas{packages: map[string]*loader.Package{}}
+	types, err := goTypes()
+	if err != nil {
+		return nil, err
+	}
+	s := &schemas{packages: map[string]*loader.Package{}, types: types}
 	s.parser = &crd.Parser{
 		Collector: &markers.Collector{Registry: registry},
 		Checker:   &loader.TypeChecker{NodeFilters: []loader.NodeFilter{crd.Generator{}.CheckFilter()}},
@@ -100,6 +106,9 @@ func (s *schemas) definition(k kind) (*apiextensions.CustomResourceDefinition, e
 		}
 		schema, err := s.schema(v.Package, k.Kind)
 		if err != nil {
+			return nil, err
+		}
+		if err := readable(s.types, schema, k, v); err != nil {
 			return nil, err
 		}
 		if err := refine(schema, k); err != nil {

@@ -27,6 +27,7 @@ func (e each) Visit(schema *apiextensions.JSONSchemaProps) crd.SchemaVisitor {
 func refine(schema *apiextensions.JSONSchemaProps, k kind) error {
 	crd.EditSchema(schema, each(keepMetadata))
 	crd.EditSchema(schema, each(keyLists))
+	crd.EditSchema(schema, each(fromOne))
 	schema.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"}
 	if status, ok := schema.Properties["status"]; ok {
 		schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == "status" })
@@ -75,6 +76,23 @@ func keyLists(schema *apiextensions.JSONSchemaProps) {
 	}
 	for _, list := range []string{"disks", "interfaces", "volumes", "networks"} {
 		limitName(schema, list)
+	}
+}
+
+// fromOne gives the numbers that start at 1 that minimum: a Go client cannot tell 0 from absent.
+func fromOne(schema *apiextensions.JSONSchemaProps) {
+	var names []string
+	switch {
+	case has(schema, "bootOrder", "name"):
+		names = []string{"bootOrder"}
+	case has(schema, "sockets", "dedicatedCpuPlacement"):
+		names = []string{"sockets", "cores", "threads"}
+	}
+	for _, name := range names {
+		least := 1.0
+		number := schema.Properties[name]
+		number.Minimum = &least
+		schema.Properties[name] = number
 	}
 }
 
