@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,13 +103,14 @@ func patchOptions(dryRun []string) *client.PatchOptions {
 	return &client.PatchOptions{FieldManager: manager, DryRun: dryRun}
 }
 
-// changed recognises a failed precondition: of a merge patch a conflict; of a JSON patch a failed test, or a removal of
-// what is gone, which the API server answers with 422 and the words of its patch library.
+// changed recognises a failed precondition: of a merge patch a conflict; of a JSON patch, whose test failed or that
+// removes what is gone, a 422 that names no field, unlike that of an invalid object.
 func changed(err error) error {
 	if apierrors.IsConflict(err) {
 		return errChanged
 	}
-	if err != nil && (strings.Contains(err.Error(), "test failed") || strings.Contains(err.Error(), "remove operation does not apply")) {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) && api.Status().Code == http.StatusUnprocessableEntity && (api.Status().Details == nil || len(api.Status().Details.Causes) == 0) {
 		return errChanged
 	}
 	return err

@@ -193,17 +193,6 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// The requests are tested by the patch itself.
-func TestRequestsThatCameMeanwhileAreKept(t *testing.T) {
-	s := newServer(t, webVM(v1.RunStrategyManual))
-	seen := read(t, s)
-	want202(t, s, "start", "")
-	patch := []byte(`[{"op":"test","path":"/status/stateChangeRequests","value":null},{"op":"add","path":"/status/stateChangeRequests","value":[]}]`)
-	if err := s.patchStatus(t.Context(), seen, patch, nil); err != errChanged {
-		t.Errorf("patch on what is no longer there: %v, want %v", err, errChanged)
-	}
-}
-
 func port(t *testing.T, address string) int {
 	t.Helper()
 	a, err := netip.ParseAddrPort(address)
