@@ -82,9 +82,9 @@ const (
 	Shutdown
 	// Destroyed is the end by Stop.
 	Destroyed
-	// Crashed is the guest's system telling that it can't go on.
+	// Crashed is QEMU ending unasked, or the guest's system telling that it can't go on.
 	Crashed
-	// Failed is QEMU not starting, or ending unasked.
+	// Failed is QEMU not starting.
 	Failed
 )
 

@@ -102,8 +102,8 @@ func dies(t *testing.T, d Driver) {
 	must(t, d.Start(t.Context()))
 	await(t, d, driver.Running)
 	d.KillGuest()
-	if s := await(t, d, driver.Ended); s.Why != driver.Failed {
-		t.Errorf("got %s, want failed", s.Why)
+	if s := await(t, d, driver.Ended); s.Why != driver.Crashed {
+		t.Errorf("got %s, want crashed", s.Why)
 	}
 }
 
@@ -139,6 +139,7 @@ func guest(t *testing.T, disk string) string {
 	vmi := &v1.VirtualMachineInstance{}
 	vmi.Namespace, vmi.Name = "drivertest", "guest"
 	d := &vmi.Spec.Domain
+	d.Firmware = &v1.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}
 	d.Memory = &v1.Memory{Guest: resource.NewQuantity(32<<20, resource.BinarySI)}
 	d.Devices.AutoattachGraphicsDevice, d.Devices.AutoattachSerialConsole = new(bool), new(bool)
 	facts := domain.Facts{Sockets: domain.Sockets{Agent: filepath.Join(short(t), "agent.sock")}}

@@ -11,6 +11,6 @@ import (
 func TestFake(t *testing.T) {
 	drivertest.Run(t, func(*testing.T) drivertest.Driver {
 		d := fake.Open()
-		return drivertest.Driver{Driver: d, KillDaemon: d.Die, KillGuest: func() { d.End(driver.Failed) }}
+		return drivertest.Driver{Driver: d, KillDaemon: d.Die, KillGuest: func() { d.End(driver.Crashed) }}
 	})
 }
