@@ -17,9 +17,9 @@ import (
 // Local reaches launchers and their network namespaces on this node.
 type Local struct{ Pods *podfs.Pods }
 
-// Dial connects to the launcher of a Pod, after proof that it is that Pod's.
-func (l Local) Dial(ctx context.Context, pod types.UID) (net.Conn, error) {
-	conn, process, err := l.reach(ctx, pod)
+// Dial connects to one of the sockets of a Pod's launcher, after proof that it is that Pod's.
+func (l Local) Dial(ctx context.Context, pod types.UID, socket string) (net.Conn, error) {
+	conn, process, err := l.reach(ctx, pod, socket)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (l Local) Prepare(ctx context.Context, pod *k8sv1.Pod, vmi *v1.VirtualMachi
 	if err != nil || len(ports) == 0 {
 		return nil, err
 	}
-	conn, process, err := l.reach(ctx, pod.UID)
+	conn, process, err := l.reach(ctx, pod.UID, guestv1.GuestSocket)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +51,13 @@ func (l Local) Prepare(ctx context.Context, pod *k8sv1.Pod, vmi *v1.VirtualMachi
 	return network.Prepare(ns, network.Addresses(ips), ports)
 }
 
-func (l Local) reach(ctx context.Context, pod types.UID) (*net.UnixConn, *podfs.Process, error) {
+func (l Local) reach(ctx context.Context, pod types.UID, socket string) (*net.UnixConn, *podfs.Process, error) {
 	run, err := l.Pods.EmptyDir(pod, guestv1.RunVolume)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer run.Close()
-	conn, err := run.Dial(ctx, guestv1.GuestSocket)
+	conn, err := run.Dial(ctx, socket)
 	if err != nil {
 		return nil, nil, err
 	}

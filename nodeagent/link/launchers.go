@@ -37,7 +37,6 @@ type launcher struct {
 	vmi  types.NamespacedName
 	link *Link
 	stop context.CancelFunc
-	done chan struct{}
 
 	mu   sync.Mutex
 	seen Seen
@@ -95,7 +94,7 @@ func (l *Launchers) listen(vmi types.NamespacedName, pod types.UID) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	la := &launcher{vmi: vmi, link: link, stop: stop, done: make(chan struct{}), seen: Seen{Since: time.Now()}}
+	la := &launcher{vmi: vmi, link: link, stop: stop, seen: Seen{Since: time.Now()}}
 	if l.open == nil {
 		l.open = map[types.UID]*launcher{}
 	}
@@ -107,7 +106,6 @@ func (l *Launchers) listen(vmi types.NamespacedName, pod types.UID) error {
 // listen watches until ctx ends. A launcher's socket is there a moment after its container is, so it is asked anew
 // soon at first and every two seconds later.
 func (la *launcher) listen(ctx context.Context, changed func()) {
-	defer close(la.done)
 	retry := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 10, Cap: 2 * time.Second}
 	_ = retry.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := la.link.watch(ctx, func(s *guestv1.State) {
@@ -144,5 +142,4 @@ func (la *launcher) lost(err error) (news bool) {
 func (la *launcher) close() {
 	la.stop()
 	la.link.Close()
-	<-la.done
 }
