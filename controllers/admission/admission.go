@@ -1,0 +1,78 @@
+// Package admission serves the validating webhooks for VirtualMachines and VirtualMachineInstances: it
+// decodes, asks machine/validate and answers. It changes no object, so that a spec stays what was committed.
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// InstancesPath is where VirtualMachineInstances are reviewed.
+	InstancesPath = "/virtualmachineinstances-validate"
+	// MachinesPath is where VirtualMachines are reviewed.
+	MachinesPath = "/virtualmachines-validate"
+
+	// maxReview is the most bytes of a review. The API server takes requests of 3 MiB; a review has the new
+	// object and the old one.
+	maxReview = 8 << 20
+)
+
+// review answers one request. An error means that the request could not be read.
+type review func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+
+// Handler serves the webhooks; anything else is not found. TLS and timeouts are the server's.
+func Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+InstancesPath, serve(instance))
+	mux.Handle("POST "+MachinesPath, serve(machine))
+	return mux
+}
+
+func serve(answer review) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			http.Error(w, fmt.Sprintf("the review must have at most %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "reading the review: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		asked := admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(body, &asked); err != nil {
+			http.Error(w, "reading the review: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		if asked.Request == nil {
+			http.Error(w, "the review must have a request", http.StatusBadRequest)
+			return
+		}
+		response, err := answer(asked.Request)
+		if err != nil {
+			response = unreadable(err)
+		}
+		response.UID = asked.Request.UID
+		write(w, admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
+			Response: response,
+		})
+	})
+}
+
+func write(w http.ResponseWriter, answer admissionv1.AdmissionReview) {
+	body, err := json.Marshal(answer)
+	if err != nil {
+		http.Error(w, "writing the answer: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the API server is gone: nobody is left to tell
+}

@@ -1,0 +1,185 @@
+package admission_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"virtstack.io/virtstack/controllers/admission"
+)
+
+const (
+	vm = `{metadata: {name: web, namespace: a%s}, spec: {%s, template: {metadata: {%s}, spec: {domain: {memory: {guest: %s}, devices: {}}}}}}`
+
+	machine    = "system:serviceaccount:kubevirt:kubevirt-controller"
+	apiserver  = "system:serviceaccount:kubevirt:kubevirt-apiserver"
+	handler    = "system:serviceaccount:kubevirt:kubevirt-handler"
+	somebody   = "system:serviceaccount:other:kubevirt-controller"
+	restricted = "update of VMI object is restricted"
+)
+
+func machineYAML(meta, run, template, memory string) string {
+	return fmt.Sprintf(vm, meta, run, template, memory)
+}
+
+func vmiYAML(labels, memory string) string {
+	return fmt.Sprintf(`{metadata: {name: web, namespace: a, labels: {%s}}, spec: {domain: {memory: {guest: %s}, devices: {}}}}`, labels, memory)
+}
+
+// request is a review's request for the objects, as JSON; an old object makes it an update.
+func request(t *testing.T, user, object, old string) *admissionv1.AdmissionRequest {
+	t.Helper()
+	r := &admissionv1.AdmissionRequest{UID: "u1", Name: "web", Operation: admissionv1.Create}
+	r.Kind = metav1.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}
+	r.UserInfo.Username = user
+	r.Object = raw(t, object)
+	if old != "" {
+		r.Operation = admissionv1.Update
+		r.OldObject = raw(t, old)
+	}
+	return r
+}
+
+func raw(t *testing.T, text string) runtime.RawExtension {
+	t.Helper()
+	object, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: object}
+}
+
+// ask sends the request through the handler.
+func ask(t *testing.T, path string, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{Request: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	admission.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+	review := admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("got %d %s: %v", w.Code, w.Body, err)
+	}
+	if review.Kind != "AdmissionReview" || review.APIVersion != "admission.k8s.io/v1" || review.Response.UID != r.UID {
+		t.Fatalf("got a review of %s %s for request %q", review.APIVersion, review.Kind, review.Response.UID)
+	}
+	return review.Response
+}
+
+func TestMachines(t *testing.T) {
+	good := machineYAML("", "runStrategy: Halted", "", "128Mi")
+	bad := machineYAML("", "runStrategy: Halted", "", "0")
+	for name, tc := range map[string]struct{ object, old, message, warning string }{
+		"created":              {object: good},
+		"refused":              {object: bad, message: "spec.template.spec.domain.memory.guest: Invalid value"},
+		"made worse":           {object: bad, old: good, message: "must be more than 0"},
+		"labelled while wrong": {object: machineYAML(", labels: {a: b}", "runStrategy: Halted", "", "0"), old: bad},
+		"deleted while wrong":  {object: machineYAML(", deletionTimestamp: 2026-01-01T00:00:00Z", "runStrategy: Always", "", "0"), old: bad},
+		"repaired":             {object: good, old: `{spec: {template: {spec: {domain: {devices: {disks: [{bootOrder: -1}]}}}}}}`},
+		"running":              {object: machineYAML("", "running: true", "", "128Mi"), warning: "spec.running is deprecated"},
+		"placed by hand": {object: machineYAML("", "runStrategy: Halted", "labels: {kubevirt.io/nodeName: node-1}", "128Mi"),
+			message: `spec.template.metadata.labels[kubevirt.io/nodeName]: Unsupported value: "node-1"`},
+		"unreadable": {object: `{spec: {template: {spec: {domain: {devices: {disks: [{bootOrder: -1}]}}}}}}`, message: "bootOrder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, ask(t, admission.MachinesPath, request(t, somebody, tc.object, tc.old)), tc.message, tc.warning)
+		})
+	}
+}
+
+func check(t *testing.T, got *admissionv1.AdmissionResponse, message, warning string) {
+	t.Helper()
+	if got.Allowed != (message == "") {
+		t.Fatalf("allowed: %v, %+v", got.Allowed, got.Result)
+	}
+	if message != "" && !strings.Contains(got.Result.Message, message) {
+		t.Errorf("got message %q, want %q in it", got.Result.Message, message)
+	}
+	if warnings := strings.Join(got.Warnings, "\n"); (warnings == "") != (warning == "") || !strings.Contains(warnings, warning) {
+		t.Errorf("got warnings %q, want %q in it", warnings, warning)
+	}
+}
+
+func TestInstances(t *testing.T) {
+	const placed = "kubevirt.io/nodeName: node-1"
+	small, large := vmiYAML("", "128Mi"), vmiYAML("", "256Mi")
+	for name, tc := range map[string]struct{ user, object, old, message string }{
+		"created":             {somebody, small, "", ""},
+		"refused":             {somebody, vmiYAML("", "0"), "", "spec.domain.memory.guest: Invalid value"},
+		"refused component":   {machine, vmiYAML("", "0"), "", "must be more than 0"},
+		"changed by somebody": {somebody, large, small, restricted},
+		"changed by handler":  {handler, large, small, restricted},
+		"changed live":        {machine, large, small, ""},
+		"hotplugged":          {apiserver, large, small, ""},
+		"changed to wrong":    {machine, vmiYAML("", "0"), small, "must be more than 0"},
+		"created and placed":  {somebody, vmiYAML(placed, "128Mi"), "", `metadata.labels[kubevirt.io/nodeName]: Unsupported value: "node-1": is reserved`},
+		"placed":              {machine, vmiYAML(placed, "128Mi"), small, ""},
+		"moved by somebody":   {somebody, vmiYAML("kubevirt.io/nodeName: node-2", "128Mi"), vmiYAML(placed, "128Mi"), `must stay "node-1"`},
+		"other label":         {somebody, vmiYAML("a: b", "128Mi"), small, ""},
+		"wrong but labelled":  {somebody, vmiYAML("a: b", "0"), vmiYAML("", "0"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, ask(t, admission.InstancesPath, request(t, tc.user, tc.object, tc.old)), tc.message, "")
+		})
+	}
+}
+
+func TestRefusalIsAStatusThatClientsKnow(t *testing.T) {
+	got := ask(t, admission.MachinesPath, request(t, somebody, machineYAML("", "runStrategy: Sometimes", "", "0"), "")).Result
+	if got.Code != 422 || got.Reason != metav1.StatusReasonInvalid || got.Details.Kind != "VirtualMachine" || got.Details.Name != "web" {
+		t.Errorf("got %+v", got)
+	}
+	if len(got.Details.Causes) != 2 {
+		t.Fatalf("got causes %+v, want 2", got.Details.Causes)
+	}
+	want := metav1.StatusCause{
+		Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.template.spec.domain.memory.guest",
+		Message: `Invalid value: "0": must be more than 0, such as 2Gi`,
+	}
+	if got.Details.Causes[1] != want {
+		t.Errorf("got %+v\nwant %+v", got.Details.Causes[1], want)
+	}
+}
+
+func TestManyErrorsMakeAShortAnswer(t *testing.T) {
+	volumes := strings.Repeat("{name: _}, ", 400)
+	object := fmt.Sprintf(`{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}, volumes: [%s]}}}}`, volumes)
+	got := ask(t, admission.MachinesPath, request(t, somebody, object, "")).Result
+	if len(got.Details.Causes) != 100 || !strings.HasSuffix(got.Message, "more validation errors") || len(got.Message) > 10000 {
+		t.Errorf("got %d causes and a message of %d bytes", len(got.Details.Causes), len(got.Message))
+	}
+}
+
+func TestRequestsThatAreNoReviews(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method, path string
+		body         io.Reader
+		code         int
+	}{
+		"other method": {http.MethodGet, admission.MachinesPath, nil, http.StatusMethodNotAllowed},
+		"other path":   {http.MethodPost, "/", nil, http.StatusNotFound},
+		"no JSON":      {http.MethodPost, admission.MachinesPath, strings.NewReader("{"), http.StatusBadRequest},
+		"no request":   {http.MethodPost, admission.InstancesPath, strings.NewReader("{}"), http.StatusBadRequest},
+		"too large":    {http.MethodPost, admission.InstancesPath, bytes.NewReader(make([]byte, 9<<20)), http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			admission.Handler().ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, tc.body))
+			if w.Code != tc.code {
+				t.Errorf("got %d, want %d: %s", w.Code, tc.code, w.Body)
+			}
+		})
+	}
+}
