@@ -22,8 +22,7 @@ func (b *builder) compile(ctx context.Context, dir string, env []string, package
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	flags := fmt.Sprintf("-s -w -X virtstack.io/virtstack/kube/process.Version=%s -X virtstack.io/virtstack/api.Version=%[1]s", b.version)
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", launcherTags, "-ldflags", flags, "-o", dir + "/"}, packages...)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", launcherTags, "-ldflags", b.linkerFlags(), "-o", dir + "/"}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), append(env, "GOOS=linux", "GOARCH=amd64")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -34,6 +33,19 @@ func (b *builder) compile(ctx context.Context, dir string, env []string, package
 		files = append(files, filepath.Join(dir, filepath.Base(p)))
 	}
 	return files, nil
+}
+
+// linkerFlags leaves out symbols and stamps the version. Without one the programs tell the version in their source, so
+// that a commit which changes no program changes no image either.
+func (b *builder) linkerFlags() string {
+	flags := "-s -w"
+	if b.version == "" {
+		return flags
+	}
+	for _, variable := range []string{"machine/release.Version", "api.Version", "kube/process.Version"} {
+		flags += fmt.Sprintf(" -X virtstack.io/virtstack/%s=%s", variable, b.version)
+	}
+	return flags
 }
 
 func (b *builder) compileComponents(ctx context.Context) ([]string, error) {
