@@ -63,15 +63,15 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (*ro
 	return r, c.observeStages(ctx, r)
 }
 
-// first returns another KubeVirt that was there before this one.
+// first returns another KubeVirt that was there before this one. One elsewhere is none: it is refused anyway.
 func (c *Controller) first(ctx context.Context, kv *v1.KubeVirt) (string, error) {
 	var all v1.KubeVirtList
-	if err := c.client.List(ctx, &all); err != nil {
+	if err := c.client.List(ctx, &all, client.InNamespace(names.Namespace)); err != nil {
 		return "", fmt.Errorf("listing KubeVirts: %w", err)
 	}
 	for _, other := range all.Items {
 		a, b := other.CreationTimestamp, kv.CreationTimestamp
-		if a.Before(&b) || a.Equal(&b) && other.UID < kv.UID {
+		if other.UID != kv.UID && (a.Before(&b) || a.Equal(&b) && other.UID < kv.UID || kv.Namespace != names.Namespace) {
 			return other.Namespace + "/" + other.Name, nil
 		}
 	}
