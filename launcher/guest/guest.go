@@ -1,0 +1,217 @@
+// Package guest is the loop of a launcher's one guest: it starts it when a node agent asks for it, never again once it
+// has ended, and sees it off when the launcher is told to end.
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"virtstack.io/virtstack/launcher/driver"
+	"virtstack.io/virtstack/launcher/guest/plan"
+)
+
+// gone is the exit code of a launcher whose libvirtd has died.
+const gone = 3
+
+// Guest runs one guest through a driver. Make it with New and run Loop.
+type Guest struct {
+	driver driver.Driver
+	grace  time.Duration
+	wake   chan struct{}
+
+	round sync.Mutex // one round at a time
+
+	mu     sync.Mutex
+	xml    string // empty: nobody has asked for the guest
+	stop   time.Time
+	press  time.Time
+	report Report
+	news   chan struct{} // closed and replaced with each new report
+}
+
+// Report is what is known of the guest, for those who watch.
+type Report struct {
+	State driver.State
+	// Message tells people why, where there is something to tell.
+	Message string
+}
+
+// Exit is how the launcher has to end.
+type Exit struct {
+	Code int
+	Why  string
+}
+
+// New returns the guest of a driver; grace is how long it may take to shut down.
+func New(d driver.Driver, grace time.Duration) *Guest {
+	return &Guest{driver: d, grace: grace, wake: make(chan struct{}, 1), news: make(chan struct{})}
+}
+
+// SyncVMI makes the guest be what xml says: starts it if it never ran. An error of the start is final and shows in the
+// report as well; the launcher then ends.
+func (g *Guest) SyncVMI(ctx context.Context, xml string) error {
+	g.mu.Lock()
+	g.xml = xml
+	g.mu.Unlock()
+	_, err := g.step(ctx)
+	g.look()
+	return err
+}
+
+// Stop has the guest shut down, and destroyed when its grace period is over. Only the first call counts.
+func (g *Guest) Stop(now time.Time) {
+	g.mu.Lock()
+	if g.stop.IsZero() {
+		g.stop = now
+	}
+	g.mu.Unlock()
+	g.look()
+}
+
+// PressPower presses the power button once: somebody else keeps the time.
+func (g *Guest) PressPower(ctx context.Context) error { return g.driver.Act(ctx, driver.PressPower) }
+
+// Kill ends the guest at once, on request.
+func (g *Guest) Kill(ctx context.Context, now time.Time) error {
+	g.mu.Lock()
+	if g.stop.IsZero() {
+		g.stop = now
+	}
+	g.mu.Unlock()
+	defer g.look()
+	return g.driver.Stop(ctx)
+}
+
+// Report returns what is known, and a channel that is closed when there is more.
+func (g *Guest) Report() (Report, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.report, g.news
+}
+
+// look asks for a round.
+func (g *Guest) look() {
+	select {
+	case g.wake <- struct{}{}:
+	default: // one is waiting already
+	}
+}
+
+// Loop does rounds until the launcher has to end, and says how.
+func (g *Guest) Loop(ctx context.Context) Exit {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	events := g.driver.Events()
+	for {
+		select {
+		case <-ctx.Done():
+			return Exit{1, ctx.Err().Error()}
+		case _, ok := <-events:
+			if !ok {
+				return Exit{gone, "libvirtd has ended; the guest can't be looked after any more"}
+			}
+		case <-g.wake:
+		case <-timer.C:
+		}
+		p, err := g.step(ctx)
+		if errors.Is(err, driver.ErrGone) {
+			return Exit{gone, err.Error()}
+		}
+		if exit, ok := last(p); ok {
+			return g.explain(exit)
+		}
+		if !p.Recheck.IsZero() {
+			timer.Reset(time.Until(p.Recheck))
+		}
+	}
+}
+
+// explain prefers what was said when it happened over the general reason.
+func (g *Guest) explain(e plan.Exit) Exit {
+	r, _ := g.Report()
+	if r.Message != "" {
+		return Exit{e.Code, r.Message}
+	}
+	return Exit{e.Code, e.Why}
+}
+
+func last(p plan.Plan) (plan.Exit, bool) {
+	if len(p.Actions) == 0 {
+		return plan.Exit{}, false
+	}
+	e, ok := p.Actions[len(p.Actions)-1].(plan.Exit)
+	return e, ok
+}
+
+// step does one round: observe, plan, act, and publish what is true afterwards.
+func (g *Guest) step(ctx context.Context) (plan.Plan, error) {
+	g.round.Lock()
+	defer g.round.Unlock()
+	state, err := g.driver.State(ctx)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	now := time.Now()
+	p := plan.For(now, g.seen(state))
+	for _, a := range p.Actions {
+		slog.Info(a.String())
+		if err = g.act(ctx, now, a); err != nil {
+			slog.Error(a.String(), "error", err)
+			break
+		}
+	}
+	if after, stateErr := g.driver.State(ctx); stateErr == nil {
+		state = after
+	}
+	g.publish(state, err)
+	return p, err
+}
+
+func (g *Guest) seen(state driver.State) plan.Seen {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return plan.Seen{State: state, Wanted: g.xml != "", StopSince: g.stop, Pressed: g.press, Grace: g.grace}
+}
+
+func (g *Guest) act(ctx context.Context, now time.Time, a plan.Action) error {
+	switch a.(type) {
+	case plan.Start:
+		g.mu.Lock()
+		xml := g.xml
+		g.mu.Unlock()
+		if err := g.driver.Define(ctx, xml); err != nil {
+			return err
+		}
+		return g.driver.Start(ctx)
+	case plan.PressPower:
+		g.mu.Lock()
+		g.press = now
+		g.mu.Unlock()
+		return g.driver.Act(ctx, driver.PressPower)
+	case plan.Destroy:
+		return g.driver.Stop(ctx)
+	case plan.Exit:
+		return nil
+	}
+	return fmt.Errorf("unknown action %T", a)
+}
+
+// publish tells the watchers, if there is something to tell.
+func (g *Guest) publish(state driver.State, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := Report{State: state, Message: g.report.Message}
+	if err != nil {
+		r.Message = err.Error()
+	}
+	if r == g.report {
+		return
+	}
+	g.report = r
+	close(g.news)
+	g.news = make(chan struct{})
+}

@@ -1,0 +1,96 @@
+package guest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"virtstack.io/virtstack/launcher/driver"
+	"virtstack.io/virtstack/launcher/driver/fake"
+	"virtstack.io/virtstack/launcher/guest"
+)
+
+const xml = `<domain type="qemu"><name>n_web</name><os><type machine="q35">hvm</type></os><devices><disk type="block" device="disk"><target dev="vda"/></disk></devices></domain>`
+
+// run starts a guest and its loop.
+func run(t *testing.T, grace time.Duration) (*fake.Driver, *guest.Guest, <-chan guest.Exit) {
+	t.Helper()
+	d := fake.Open()
+	g := guest.New(d, grace)
+	exit := make(chan guest.Exit, 1)
+	go func() { exit <- g.Loop(t.Context()) }()
+	return d, g, exit
+}
+
+func ends(t *testing.T, exit <-chan guest.Exit, code int) guest.Exit {
+	t.Helper()
+	select {
+	case e := <-exit:
+		if e.Code != code || e.Why == "" {
+			t.Errorf("ended with %d %q, want %d and a reason", e.Code, e.Why, code)
+		}
+		return e
+	case <-time.After(10 * time.Second):
+		t.Fatal("the loop goes on")
+	}
+	return guest.Exit{}
+}
+
+func TestOneStartHoweverOftenItIsAskedFor(t *testing.T) {
+	d, g, exit := run(t, time.Minute)
+	for range 5 {
+		if err := g.SyncVMI(t.Context(), xml); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.End(driver.Shutdown)
+	ends(t, exit, 0)
+	if err := g.SyncVMI(t.Context(), xml); err != nil {
+		t.Error(err)
+	}
+	if r, _ := g.Report(); r.State.Phase != driver.Ended || d.Starts() != 1 {
+		t.Errorf("phase %s after %d starts, want ended after 1", r.State.Phase, d.Starts())
+	}
+}
+
+func TestHowALauncherEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(context.Context, *fake.Driver, *guest.Guest)
+		code int
+	}{
+		"the guest shuts down":    {func(_ context.Context, d *fake.Driver, _ *guest.Guest) { d.End(driver.Shutdown) }, 0},
+		"the guest crashes":       {func(_ context.Context, d *fake.Driver, _ *guest.Guest) { d.End(driver.Crashed) }, 1},
+		"libvirtd dies":           {func(_ context.Context, d *fake.Driver, _ *guest.Guest) { d.Die() }, 3},
+		"told to end":             {func(_ context.Context, _ *fake.Driver, g *guest.Guest) { g.Stop(time.Now()) }, 0},
+		"told to end, but deaf":   {func(_ context.Context, d *fake.Driver, g *guest.Guest) { d.Deafen(); g.Stop(time.Now()) }, 0},
+		"killed by request":       {func(ctx context.Context, _ *fake.Driver, g *guest.Guest) { _ = g.Kill(ctx, time.Now()) }, 0},
+		"destroyed by a stranger": {func(ctx context.Context, d *fake.Driver, _ *guest.Guest) { _ = d.Stop(ctx) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, g, exit := run(t, 50*time.Millisecond)
+			if err := g.SyncVMI(t.Context(), xml); err != nil {
+				t.Fatal(err)
+			}
+			tc.do(t.Context(), d, g)
+			ends(t, exit, tc.code)
+		})
+	}
+}
+
+func TestToldToEndBeforeTheGuestWasAskedFor(t *testing.T) {
+	_, g, exit := run(t, time.Minute)
+	g.Stop(time.Now())
+	ends(t, exit, 0)
+}
+
+func TestAGuestThatCantStartSaysWhy(t *testing.T) {
+	_, g, exit := run(t, time.Minute)
+	missing := `<domain type="qemu"><os><type machine="q35">hvm</type></os><devices><disk type="file" device="disk"><source file="/no/such/disk"/><target dev="vda"/></disk></devices></domain>`
+	err := g.SyncVMI(t.Context(), missing)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if e := ends(t, exit, 1); e.Why != err.Error() {
+		t.Errorf("exit says %q, the start said %q", e.Why, err)
+	}
+}

@@ -1,0 +1,105 @@
+package serve_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	v1 "kubevirt.io/api/core/v1"
+
+	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/driver"
+	"virtstack.io/virtstack/launcher/driver/fake"
+	"virtstack.io/virtstack/launcher/guest"
+	"virtstack.io/virtstack/launcher/serve"
+)
+
+const xml = `<domain type="qemu"><os><type machine="q35">hvm</type></os><devices><disk type="block" device="disk"><target dev="vda"/></disk></devices></domain>`
+
+func prepare(_ context.Context, vmi *v1.VirtualMachineInstance, _ *guestv1.SyncVirtualMachineRequest) (serve.Prepared, error) {
+	if vmi.Name == "bad" {
+		return serve.Prepared{}, errors.New("spec.domain.cpu.cores: Invalid value: 0: must be at least 1")
+	}
+	return serve.Prepared{XML: xml, Targets: map[string]string{"root": "vda"}}, nil
+}
+
+func launcher(t *testing.T) (*fake.Driver, guestv1.GuestClient) {
+	t.Helper()
+	d := fake.Open()
+	g := guest.New(d, time.Minute)
+	go g.Loop(t.Context())
+	socket := filepath.Join(t.TempDir(), "guest.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = serve.New(g, prepare).Serve(t.Context(), l) }()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return d, guestv1.NewGuestClient(conn)
+}
+
+func TestAWatcherSeesTheWholeLife(t *testing.T) {
+	d, c := launcher(t)
+	w, err := c.Watch(t.Context(), &guestv1.WatchRequest{Protocol: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sees := func(want guestv1.State_Phase) *guestv1.State {
+		t.Helper()
+		for {
+			s, err := w.Recv()
+			if err != nil {
+				t.Fatalf("waiting for %s: %v", want, err)
+			}
+			if s.Phase == want {
+				return s
+			}
+		}
+	}
+	vmi := []byte(`{"metadata":{"name":"web"},"spec":{"domain":{"devices":{"disks":[{"name":"root"}]}}}}`)
+	resp, err := c.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: 7, Vmi: vmi})
+	if err != nil || resp.Protocol != guestv1.Protocol || resp.State.Phase != guestv1.State_PHASE_RUNNING {
+		t.Fatalf("got %v, %v", resp, err)
+	}
+	if s := sees(guestv1.State_PHASE_RUNNING); s.Disks[0].Target != "vda" || s.Machine != "q35" || s.Started == nil {
+		t.Errorf("running with %v", s)
+	}
+	d.End(driver.Shutdown)
+	if s := sees(guestv1.State_PHASE_STOPPED); s.StopReason != guestv1.State_STOP_REASON_SHUTDOWN {
+		t.Errorf("stopped with %v", s)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	_, c := launcher(t)
+	for name, tc := range map[string]struct {
+		req  *guestv1.SyncVirtualMachineRequest
+		code codes.Code
+		text string
+	}{
+		"protocol":  {&guestv1.SyncVirtualMachineRequest{}, codes.FailedPrecondition, "protocol 0"},
+		"no JSON":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte("{")}, codes.InvalidArgument, "reading the VMI"},
+		"too large": {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: make([]byte, 1<<20+1)}, codes.InvalidArgument, "at most"},
+		"a field":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"bad"}}`)}, codes.InvalidArgument, "spec.domain.cpu.cores"},
+	} {
+		_, err := c.SyncVirtualMachine(t.Context(), tc.req)
+		if status.Code(err) != tc.code || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: got %v, want %s with %q", name, err, tc.code, tc.text)
+		}
+	}
+	if _, err := c.Act(t.Context(), &guestv1.ActRequest{Protocol: 1}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no act: %v", err)
+	}
+}
