@@ -1,0 +1,138 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+
+	v1 "kubevirt.io/api/core/v1"
+
+	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/console"
+	"virtstack.io/virtstack/launcher/dhcp"
+	"virtstack.io/virtstack/launcher/disk"
+	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/launcher/driver/libvirt"
+	"virtstack.io/virtstack/launcher/serve"
+)
+
+// preparer makes what a guest needs before it is started: disks, leases, the domain.
+type preparer struct {
+	options
+	work    string
+	sockets domain.Sockets
+	console *console.Console
+	disks   disk.Dirs
+	// ctx is the launcher's: DHCP servers and the copy of the console live as long as it does.
+	ctx context.Context
+
+	mu      sync.Mutex
+	serving map[string]bool // bridges with a DHCP server
+	copying sync.Once
+}
+
+// prepare implements serve.Prepare.
+func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, r *guestv1.SyncVirtualMachineRequest) (serve.Prepared, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if vmi.Namespace != p.namespace || vmi.Name != p.name || string(vmi.UID) != p.uid {
+		return serve.Prepared{}, fmt.Errorf("this is the launcher of VMI %s/%s with UID %s, not of %s/%s with UID %s", p.namespace, p.name, p.uid, vmi.Namespace, vmi.Name, vmi.UID)
+	}
+	if err := libvirt.SeedCache(p.work, r.GetNode().GetCapabilityCache()); err != nil {
+		slog.Warn("libvirt has to ask QEMU for its capabilities", "error", err) // slower, no worse
+	}
+	sources, err := p.disks.Prepare(ctx, vmi)
+	if err != nil {
+		return serve.Prepared{}, err
+	}
+	interfaces, err := p.interfaces(r.GetInterfaces())
+	if err != nil {
+		return serve.Prepared{}, err
+	}
+	d, err := domain.Convert(vmi, domain.Facts{KVM: r.GetNode().GetKvm(), Sources: sources, Interfaces: interfaces, Sockets: p.sockets})
+	if err != nil {
+		return serve.Prepared{}, err
+	}
+	xml, err := d.Marshal()
+	if err != nil {
+		return serve.Prepared{}, fmt.Errorf("writing the domain: %w", err)
+	}
+	if log := vmi.Spec.Domain.Devices.LogSerialConsole; log != nil && *log {
+		p.copying.Do(func() { go p.console.Copy(p.ctx, os.Stdout) })
+	}
+	return serve.Prepared{XML: xml, Targets: domain.DiskTargets(d)}, nil
+}
+
+func (p *preparer) interfaces(list []*guestv1.Interface) (map[string]domain.Interface, error) {
+	facts := map[string]domain.Interface{}
+	for _, i := range list {
+		facts[i.GetName()] = domain.Interface{Tap: i.GetTap(), MAC: i.GetMac(), MTU: uint(i.GetMtu())}
+		if i.GetLease() == nil || p.serving[i.GetLease().GetBridge()] {
+			continue
+		}
+		lease, err := lease(i)
+		if err != nil {
+			return nil, fmt.Errorf("preparing interface %q: %w", i.GetName(), err)
+		}
+		if err := p.serve(i.GetLease().GetBridge(), lease); err != nil {
+			return nil, fmt.Errorf("preparing interface %q: %w", i.GetName(), err)
+		}
+	}
+	return facts, nil
+}
+
+// serve hands out the lease for as long as the launcher lives.
+func (p *preparer) serve(bridge string, l dhcp.Lease) error {
+	if _, err := net.InterfaceByName(bridge); err != nil {
+		return fmt.Errorf("finding bridge %s: %w", bridge, err)
+	}
+	if p.serving == nil {
+		p.serving = map[string]bool{}
+	}
+	p.serving[bridge] = true
+	go func() {
+		if err := dhcp.Serve(p.ctx, bridge, l); err != nil {
+			slog.Error("the guest gets no address", "error", err)
+		}
+	}()
+	return nil
+}
+
+// lease reads what the node agent gave; name servers and search domains default to the Pod's own.
+func lease(i *guestv1.Interface) (dhcp.Lease, error) {
+	given := i.GetLease()
+	l := dhcp.Lease{Hostname: given.GetHostname(), MTU: uint16(min(i.GetMtu(), 65535)), Search: given.GetDnsSearch()}
+	var err error
+	if l.MAC, err = net.ParseMAC(i.GetMac()); err != nil {
+		return l, err
+	}
+	if l.Address, err = netip.ParsePrefix(given.GetAddress()); err != nil {
+		return l, err
+	}
+	if l.Gateway, err = netip.ParseAddr(given.GetGateway()); err != nil {
+		return l, err
+	}
+	for _, s := range given.GetDnsServers() {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return l, err
+		}
+		l.DNS = append(l.DNS, a)
+	}
+	conf, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		return l, nil // a Pod without a resolver: nothing to hand out
+	}
+	servers, search := dhcp.Resolver(conf)
+	if len(l.DNS) == 0 {
+		l.DNS = servers
+	}
+	if len(l.Search) == 0 {
+		l.Search = search
+	}
+	return l, nil
+}
