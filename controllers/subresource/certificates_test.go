@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,6 +58,7 @@ func (a authority) issue(t *testing.T, name string, peer identity.Peer) tls.Cert
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames:    []string{"virt-api.kubevirt.svc"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
 	if peer != (identity.Peer{}) {
 		template.URIs = []*url.URL{peer.URI()}
@@ -69,6 +72,26 @@ func (a authority) issue(t *testing.T, name string, peer identity.Peer) tls.Cert
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// write puts a certificate and its key into a new directory, as a Secret is mounted, and returns it.
+func write(t *testing.T, cert tls.Certificate) string {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))
+	writeFile(t, filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	return dir
+}
+
+func writeFile(t *testing.T, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // holder is an identity.Source.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	authorization "k8s.io/api/authorization/v1"
 	k8sv1 "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +61,7 @@ func apply(t *testing.T, e *kubetest.Env, o *unstructured.Unstructured) {
 	case "ServiceAccount", "Role", "RoleBinding":
 		o.SetNamespace(names.Namespace) // as the bundle's kustomization does
 	}
-	err := e.Client.Patch(t.Context(), o, client.Apply, client.FieldOwner("test"), client.ForceOwnership) //nolint:staticcheck // unstructured
+	err := e.Client.Patch(t.Context(), o, client.Apply, client.FieldOwner("test"), client.ForceOwnership)
 	if err != nil {
 		t.Fatalf("applying %s %s: %v", o.GetKind(), o.GetName(), err)
 	}
@@ -82,7 +83,7 @@ func asAccount(t *testing.T, e *kubetest.Env) client.Client {
 	return e.As(t, account, serviceAccountGroups, nil)
 }
 
-// bind gives alice a role in a namespace.
+// bind gives alice a role in a namespace and waits until the API server goes by it.
 func bind(t *testing.T, e *kubetest.Env, ns, role string) {
 	t.Helper()
 	b := &rbac.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: strings.ReplaceAll(role, ":", "-")},
@@ -91,6 +92,11 @@ func bind(t *testing.T, e *kubetest.Env, ns, role string) {
 	if err := e.Client.Create(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
+	asked := authorization.ResourceAttributes{Namespace: ns, Group: group, Resource: "virtualmachines", Subresource: "objectgraph", Verb: "get"}
+	eventually(t, func() bool {
+		sar := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: alice, ResourceAttributes: &asked}}
+		return e.Client.Create(t.Context(), sar) == nil && sar.Status.Allowed
+	})
 }
 
 func create(t *testing.T, e *kubetest.Env, ns string, strategy v1.VirtualMachineRunStrategy) *v1.VirtualMachine {
@@ -224,6 +230,10 @@ func TestAccountIsNarrow(t *testing.T) {
 	merge := func(o client.Object, patch string) error {
 		return stolen.Patch(t.Context(), o.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
+	eventually(t, func() bool { // a new policy takes a moment
+		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+		return refused(stolen.Patch(t.Context(), vm.DeepCopy(), label, client.DryRunAll))
+	})
 	for what, err := range map[string]error{
 		"change a VM's template": merge(vm, `{"spec":{"template":{"spec":{"hostname":"x"}}}}`),
 		"add a field to a VM":    merge(vm, `{"spec":{"instancetype":{"name":"x"}}}`),
@@ -238,7 +248,7 @@ func TestAccountIsNarrow(t *testing.T) {
 		"list Pods elsewhere":    stolen.List(t.Context(), &k8sv1.PodList{}, client.InNamespace(ns)),
 		"read another ConfigMap": stolen.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "x"}, &k8sv1.ConfigMap{}),
 	} {
-		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		if !refused(err) {
 			t.Errorf("virt-api's account may %s: %v", what, err)
 		}
 	}
@@ -255,6 +265,9 @@ func TestAccountIsNarrow(t *testing.T) {
 		}
 	}
 }
+
+// refused reports whether RBAC (403) or a policy (422) said no.
+func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
 func pod(ns, name string, owner *v1.VirtualMachineInstance) *k8sv1.Pod {
 	p := &k8sv1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: map[string]string{v1.AppLabel: names.Launcher}},

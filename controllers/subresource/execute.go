@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"virtstack.io/virtstack/controllers/admission"
 	"virtstack.io/virtstack/kube/identity"
 	"virtstack.io/virtstack/kube/process"
 	"virtstack.io/virtstack/machine/names"
@@ -26,6 +27,7 @@ type settings struct {
 	address, webhooks string
 	certificates      identity.Files
 	streams           int
+	agentPort         int // zero: names.HandlerPort
 }
 
 func (f *settings) bind(fs *flag.FlagSet) {
@@ -68,7 +70,7 @@ func (f *settings) setUp(ctx context.Context, mgr ctrl.Manager) error {
 		Kube:          direct,
 		Authenticator: front,
 		Reviewer:      ClusterReviewer{kube},
-		Agents:        Agents{Pods: mgr.GetCache(), Identity: f.certificates},
+		Agents:        Agents{Pods: mgr.GetCache(), Identity: f.certificates, Port: f.agentPort},
 		Streams:       streams,
 		Reach: func(ctx context.Context) error {
 			return kube.Discovery().RESTClient().Get().AbsPath("/livez").Do(ctx).Error()
@@ -81,7 +83,7 @@ func (f *settings) setUp(ctx context.Context, mgr ctrl.Manager) error {
 		mgr.Add(front),
 		mgr.Add(&listener{streams: streams, endpoints: []endpoint{
 			{f.address, limited(requests, server), f.tls(tls.RequestClientCert)},
-			{f.webhooks, limited(requests, http.NotFoundHandler()), f.tls(tls.NoClientCert)},
+			{f.webhooks, limited(requests, admission.Handler()), f.tls(tls.NoClientCert)},
 		}}),
 	)
 }

@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -31,6 +33,17 @@ type agent struct {
 
 func newAgent(t *testing.T, ca authority, node string, serve func(*websocket.Conn)) *agent {
 	t.Helper()
+	return serveAgent(t, ca, agentAt{node: node}, serve)
+}
+
+// agentAt is which agent it is; port zero is any.
+type agentAt struct {
+	node string
+	port int
+}
+
+func serveAgent(t *testing.T, ca authority, at agentAt, serve func(*websocket.Conn)) *agent {
+	t.Helper()
 	a := &agent{}
 	a.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.path = r.URL.Path
@@ -46,13 +59,21 @@ func newAgent(t *testing.T, ca authority, node string, serve func(*websocket.Con
 		defer conn.Close()
 		serve(conn)
 	}))
-	own := holder{ca.issue(t, "", identity.Peer{Role: identity.RoleNodeAgent, Node: node}), ca.pool()}
+	own := holder{ca.issue(t, "", identity.Peer{Role: identity.RoleNodeAgent, Node: at.node}), ca.pool()}
 	a.server.TLS = identity.Server(own, func(p identity.Peer) error {
 		if p.Role != identity.RoleAPI {
 			return identity.ErrPeer
 		}
 		return nil
 	})
+	if at.port != 0 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", at.port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.server.Listener.Close()
+		a.server.Listener = l
+	}
 	a.server.StartTLS()
 	t.Cleanup(a.server.Close)
 	return a

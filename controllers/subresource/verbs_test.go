@@ -22,7 +22,7 @@ func cut(s string) (method, path string, ok bool) { return strings.Cut(s, " ") }
 
 func webVM(strategy v1.VirtualMachineRunStrategy) *v1.VirtualMachine {
 	vm := &v1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "vm-1"}}
-	vm.Spec.RunStrategy = &strategy
+	vm.Spec.RunStrategy, vm.Spec.Template = &strategy, &v1.VirtualMachineInstanceTemplateSpec{}
 	vm.Status.ObservedGeneration = 1
 	return vm
 }
