@@ -17,7 +17,7 @@ var cacheName = regexp.MustCompile(`^[0-9a-f]{16,128}\.xml$`)
 
 // CacheDir is where a driver with this directory has libvirt's capability cache.
 func CacheDir(dir string) string {
-	return filepath.Join(dir, "cache", "libvirt", "qemu", "capabilities")
+	return filepath.Join(dir, "cache", "libvirt", "qemu", "cache", "capabilities")
 }
 
 // SeedCache stores a capability cache from an earlier run on the same node with the same image, so that libvirt need
