@@ -104,11 +104,7 @@ func (a Applier) apply(ctx context.Context, live client.Object, subresource stri
 	if err != nil {
 		return err
 	}
-	// The answer goes into an object of live's own type: so a client that waits for its cache to catch up with its
-	// writes knows which cache.
-	answer := reflect.New(reflect.TypeOf(live).Elem()).Interface().(client.Object)
-	answer.SetNamespace(live.GetNamespace())
-	answer.SetName(live.GetName())
+	answer := blank(live)
 	patch := client.RawPatch(types.ApplyPatchType, body)
 	if subresource == "" {
 		opts := []client.PatchOption{client.FieldOwner(a.Manager)}
@@ -122,6 +118,15 @@ func (a Applier) apply(ctx context.Context, live client.Object, subresource stri
 		opts = append(opts, client.ForceOwnership)
 	}
 	return a.Client.SubResource(subresource).Patch(ctx, answer, patch, opts...)
+}
+
+// blank returns an object of live's own type and name to take an answer: so a client that waits for its cache to catch
+// up with its writes knows which cache.
+func blank(live client.Object) client.Object {
+	out := reflect.New(reflect.TypeOf(live).Elem()).Interface().(client.Object)
+	out.SetNamespace(live.GetNamespace())
+	out.SetName(live.GetName())
+	return out
 }
 
 // body adds to fields what names the object. The UID makes an apply to a namesake a conflict.

@@ -91,6 +91,17 @@ func (a Applier) settled(live client.Object, subresource string, fields map[stri
 	return contains(have, fields, ""), nil
 }
 
+// Owns tells whether this manager has applied the field of the object or its subresource that path names, from the
+// root: Owns(vmi, "status", "status", "phase").
+func (a Applier) Owns(live client.Object, subresource string, path ...string) bool {
+	elements := make(fieldpath.Path, 0, len(path))
+	for _, p := range path {
+		elements = append(elements, fieldpath.FieldNameElement(p))
+	}
+	set, err := a.owned(live, subresource)
+	return err == nil && set.Has(elements)
+}
+
 // owned returns the fields that this manager applied to the object or its subresource.
 func (a Applier) owned(live client.Object, subresource string) (*fieldpath.Set, error) {
 	set := fieldpath.NewSet()

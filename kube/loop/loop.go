@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,7 +17,11 @@ type Rounder interface {
 	Round(ctx context.Context, key types.NamespacedName, now time.Time) (recheck time.Time, err error)
 }
 
-// Reconciler makes a Rounder a controller-runtime Reconciler. Errors are logged and backed off by controller-runtime.
+// afterConflict is when to look again at an object that someone else wrote: the cache shows it soon.
+const afterConflict = time.Second
+
+// Reconciler makes a Rounder a controller-runtime Reconciler. Errors are logged and backed off by controller-runtime,
+// but for conflicts: they say that someone else has written, and are looked at again.
 func Reconciler(r Rounder) reconcile.Reconciler { return reconciler{r, time.Now} }
 
 type reconciler struct {
@@ -27,6 +32,10 @@ type reconciler struct {
 func (r reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.now()
 	recheck, err := r.rounder.Round(ctx, req.NamespacedName, now)
+	if apierrors.IsConflict(err) {
+		ctrl.LoggerFrom(ctx).V(1).Info("looking again", "because", err.Error())
+		return ctrl.Result{RequeueAfter: afterConflict}, nil
+	}
 	if err != nil || recheck.IsZero() {
 		return ctrl.Result{}, err
 	}
