@@ -1,0 +1,137 @@
+// Package vmi runs VMIs until their node's agent takes over: it makes the launcher Pod, follows it, and cleans up.
+package vmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	k8sv1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	v1 "kubevirt.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"virtstack.io/virtstack/controllers/podspec"
+	"virtstack.io/virtstack/controllers/vmi/plan"
+	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/loop"
+	"virtstack.io/virtstack/kube/settings"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// Manager is the field manager of everything this controller writes to VMIs and Pods.
+const Manager = "virt-controller-vmi"
+
+// Controller is the loop's shell.
+type Controller struct {
+	// Client reads from a cache, Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	Events events.EventRecorder
+	// Image is the launcher's.
+	Image string
+}
+
+// Setup adds the controller to a manager: it works on several VMIs at a time.
+func (c *Controller) Setup(mgr ctrl.Manager, workers int) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("vmi").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		For(&v1.VirtualMachineInstance{}).
+		Owns(&k8sv1.Pod{}).
+		Watches(&v1.KubeVirt{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
+		Complete(loop.Reconciler(c))
+}
+
+// waiting returns the VMIs that a change of the configuration may help: those without a Pod.
+func (c *Controller) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list v1.VirtualMachineInstanceList
+	if err := c.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing VMIs after a change of the configuration")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if vmi := &list.Items[i]; !plan.HadPod(vmi) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(vmi)})
+		}
+	}
+	return out
+}
+
+// Round does one round for one VMI.
+func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
+	seen, err := c.observe(ctx, key)
+	if err != nil || seen.VMI == nil {
+		return time.Time{}, err
+	}
+	p := plan.For(now, seen)
+	failed := c.act(ctx, p.Actions)
+	status := plan.Failed(now, seen, p, failed)
+	var opts []apply.Option
+	if p.TakeBack {
+		opts = append(opts, apply.Force())
+	}
+	err = c.applier().Status(ctx, seen.VMI, &status, opts...)
+	if client.IgnoreNotFound(err) != nil {
+		return time.Time{}, errors.Join(failed, fmt.Errorf("writing status of VMI %s: %w", key, err))
+	}
+	return p.Recheck, failed
+}
+
+func (c *Controller) applier() apply.Applier { return apply.Applier{Client: c.Client, Manager: Manager} }
+
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (plan.Seen, error) {
+	vmi := &v1.VirtualMachineInstance{}
+	if err := c.Client.Get(ctx, key, vmi); err != nil {
+		return plan.Seen{}, client.IgnoreNotFound(err)
+	}
+	seen := plan.Seen{VMI: vmi}
+	seen.PhaseOurs = vmi.Status.Phase == v1.VmPhaseUnset || c.applier().Owns(vmi, "status", "status", "phase")
+	var err error
+	seen.Pod, err = c.pod(ctx, c.Client, vmi)
+	if err != nil {
+		return plan.Seen{}, err
+	}
+	if seen.Pod == nil && (plan.HadPod(vmi) || vmi.DeletionTimestamp != nil) {
+		seen.Pod, err = c.pod(ctx, c.Live, vmi)
+		if err != nil {
+			return plan.Seen{}, err
+		}
+		seen.PodGone = seen.Pod == nil
+	}
+	if seen.Pod == nil && !plan.HadPod(vmi) {
+		err = c.render(ctx, &seen)
+	}
+	return seen, err
+}
+
+// pod returns the VMI's launcher Pod; nil if there is none. A namesake that isn't the VMI's is none of its.
+func (c *Controller) pod(ctx context.Context, from client.Reader, vmi *v1.VirtualMachineInstance) (*k8sv1.Pod, error) {
+	pod := &k8sv1.Pod{}
+	err := from.Get(ctx, types.NamespacedName{Namespace: vmi.Namespace, Name: names.LauncherPod(vmi.Name, vmi.UID)}, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the Pod of VMI %s: %w", vmi.Name, err)
+	case !plan.Owns(vmi.UID, pod):
+		return nil, nil
+	}
+	return pod, nil
+}
+
+func (c *Controller) render(ctx context.Context, seen *plan.Seen) error {
+	cfg, err := settings.Read(ctx, c.Client)
+	if err != nil {
+		return err
+	}
+	seen.Rendered, seen.Unrendered = podspec.Render(seen.VMI, cfg, c.Image)
+	return nil
+}
