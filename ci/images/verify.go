@@ -18,8 +18,10 @@ func (b *builder) verify(ctx context.Context, names []string) error {
 		return err
 	}
 	checks := map[string]func(context.Context) error{
-		"virt-launcher": func(ctx context.Context) error { return launcher.Verify(ctx, b.packages, b.cache) },
-		"guest":         func(ctx context.Context) error { return b.guest().Verify(ctx, b.log) },
+		"virt-launcher": func(ctx context.Context) error {
+			return launcher.Verify(ctx, b.packages, b.cached("bin", "virt-launcher"), b.cache)
+		},
+		"guest": func(ctx context.Context) error { return b.guest().Verify(ctx, b.log) },
 	}
 	for _, r := range recipes {
 		check, ok := checks[r.name]

@@ -5,15 +5,28 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
+	"path/filepath"
+	"strconv"
 
+	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/ci/images/debian"
 )
 
-// Verify runs the image's programs in a root file system made of nothing but the base, beneath dir: that they start
-// shows that no library is missing, that QEMU knows the machine type and its display device that its modules load.
-func Verify(ctx context.Context, packages debian.Extracted, dir string) error {
-	tree, err := Base(packages)
+// probeScript runs the image's own probe as its own user in a root file system of nothing but the image. The kernel's
+// file systems are mounted as in a Pod, for this process tree alone: they are gone with the last of it.
+const probeScript = `set -e
+cd "$1"
+mount -t proc proc proc
+mount --rbind /sys sys
+mount --rbind /dev dev
+mount -t tmpfs -o mode=1777 tmpfs tmp
+exec chroot --userspec="$2:$2" . /usr/bin/virt-launcher probe --output "$3"
+`
+
+// Verify lays the image out beneath dir and has virt-launcher ask libvirt what QEMU can do, which shows that virt-launcher
+// finds libvirt's libraries, libvirtd its driver and its data, and QEMU its own. It needs root, for mounts.
+func Verify(ctx context.Context, packages debian.Extracted, binary, dir string) error {
+	spec, err := Spec(packages, binary)
 	if err != nil {
 		return err
 	}
@@ -22,21 +35,22 @@ func Verify(ctx context.Context, packages debian.Extracted, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(root)
-	if err := tree.Extract(root); err != nil {
-		return err
-	}
-	for _, args := range [][]string{
-		{"/usr/sbin/libvirtd", "--version"},
-		{"/usr/bin/qemu-img", "--version"},
-		{"/usr/bin/qemu-system-x86_64", "-machine", "q35", "-device", "virtio-vga,help"},
-	} {
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C"}
-		// Only with this root do the programs find their libraries there and nowhere else. It needs root.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("running %v in the launcher's root: %w\n%s", args, err, out)
+	for _, l := range spec.Layers {
+		if err := l.Tree.Extract(root); err != nil {
+			return err
 		}
 	}
-	return nil
+	if err := os.Chmod(root, 0o755); err != nil { // that of a temporary directory is for its owner only
+		return err
+	}
+	output := filepath.Join(root, guestv1.RunDir)
+	if err := os.Chown(output, guestv1.User, guestv1.User); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private", "sh", "-c", probeScript, "sh", root, strconv.Itoa(guestv1.User), guestv1.RunDir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("probing the machine from within the image: %w\n%s", err, out)
+	}
+	_, err = os.Stat(filepath.Join(output, "domcapabilities-qemu.xml"))
+	return err
 }
