@@ -9,7 +9,7 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
@@ -76,7 +76,7 @@ func attributes(segments []string) *authorization.ResourceAttributes {
 func split(r *http.Request) ([]string, error) {
 	segments := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
 	for _, s := range segments {
-		if s == "" || len(path.IsValidPathSegmentName(s)) > 0 {
+		if s == "" || len(content.IsPathSegmentName(s)) > 0 {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("path segment %q: not a plain name", s))
 		}
 	}
@@ -100,7 +100,8 @@ func forbidden(spec authorization.SubjectAccessReviewSpec, reason string) error 
 		reason = ": " + reason
 	}
 	if n := spec.NonResourceAttributes; n != nil {
-		return apierrors.NewForbidden(schema.GroupResource{}, "", fmt.Errorf("User %q cannot %s path %q%s", spec.User, n.Verb, n.Path, reason))
+		text := fmt.Sprintf("User %q cannot %s path %q%s", spec.User, n.Verb, n.Path, reason)
+		return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(text))
 	}
 	a := spec.ResourceAttributes
 	resource := strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
@@ -108,8 +109,8 @@ func forbidden(spec authorization.SubjectAccessReviewSpec, reason string) error 
 	if a.Namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: a.Resource}, a.Name,
-		fmt.Errorf("User %q cannot %s resource %q in API group %q %s%s", spec.User, a.Verb, resource, group, where, reason))
+	text := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s%s", spec.User, a.Verb, resource, group, where, reason)
+	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: a.Resource}, a.Name, errors.New(text))
 }
 
 // ClusterReviewer asks the API server each time: a right that was taken away is gone at once.

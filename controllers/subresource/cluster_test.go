@@ -61,7 +61,7 @@ func apply(t *testing.T, e *kubetest.Env, o *unstructured.Unstructured) {
 	case "ServiceAccount", "Role", "RoleBinding":
 		o.SetNamespace(names.Namespace) // as the bundle's kustomization does
 	}
-	err := e.Client.Patch(t.Context(), o, client.Apply, client.FieldOwner("test"), client.ForceOwnership)
+	err := e.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership)
 	if err != nil {
 		t.Fatalf("applying %s %s: %v", o.GetKind(), o.GetName(), err)
 	}
@@ -173,7 +173,7 @@ func TestGitOwnsOnAnAPIServer(t *testing.T) {
 			"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
 		"spec": map[string]any{"runStrategy": "Always", "template": map[string]any{"spec": map[string]any{"domain": map[string]any{"devices": map[string]any{}}}}},
 	}}
-	if err := e.Client.Patch(t.Context(), vm, client.Apply, client.FieldOwner("kustomize-controller")); err != nil {
+	if err := e.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(vm), client.FieldOwner("kustomize-controller")); err != nil {
 		t.Fatal(err)
 	}
 	w := ask(s, "PUT", at(ns, "virtualmachines", "stop"), "")

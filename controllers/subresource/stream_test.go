@@ -261,7 +261,7 @@ func TestAgentMustBeOfTheNode(t *testing.T) {
 
 func TestConsoleRefusals(t *testing.T) {
 	ca := newAuthority(t)
-	s, open := consoles(t, ca, newAgent(t, ca, "n1", nil))
+	_, open := consoles(t, ca, newAgent(t, ca, "n1", nil))
 	_, answer, err := open()
 	if err == nil || answer.StatusCode != 500 {
 		t.Fatalf("console that virt-handler refuses: %v", err)
@@ -278,8 +278,7 @@ func TestConsoleRefusals(t *testing.T) {
 	} {
 		vmi := webVMI(v1.Running)
 		change(vmi)
-		s = newServer(t, vmi)
-		w := ask(s, "GET", inShop+"virtualmachineinstances/web/console", "")
+		w := ask(newServer(t, vmi), "GET", inShop+"virtualmachineinstances/web/console", "")
 		if got := statusOf(t, w); got.Message != want {
 			t.Errorf("HTTP %d %q, want %q", w.Code, got.Message, want)
 		}

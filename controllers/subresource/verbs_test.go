@@ -153,7 +153,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 func TestGitOwnedIsRefused(t *testing.T) {
 	vm := webVM(v1.RunStrategyAlways)
 	vm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "virt-bundles", Operation: "Apply", APIVersion: "kubevirt.io/v1",
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:runStrategy":{}}}`)}}}
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:runStrategy":{}}}`)}}
 	s := newServer(t)
 	s.Kube = interceptor.NewClient(s.Kube.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +64,7 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 		return false
 	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 		return true // what can't be read is taken as owned: the field is Git's in doubt
 	}
 	return set.Has(field)

@@ -47,7 +47,7 @@ func TestPatches(t *testing.T) {
 func ownedBy(manager, fields string) vmOption {
 	return func(vm *v1.VirtualMachine) {
 		vm.ManagedFields = append(vm.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields),
 		})
 	}
 }
