@@ -98,6 +98,8 @@ func TestStart(t *testing.T) {
 		"rerun, done":               {vm: vm(v1.RunStrategyRerunOnFailure), vmi: vmi(v1.Succeeded), want: "requesting Stop Start"},
 		"rerun, failed":             {vm: vm(v1.RunStrategyRerunOnFailure), vmi: vmi(v1.Failed), want: "Conflict: RerunOnFailure does not support starting VM from failed state"},
 		"rerun, in a crash loop":    {vm: vm(v1.RunStrategyRerunOnFailure, failing), vmi: vmi(v1.Failed), want: "ending the pause between tries"},
+		"rerun, between tries":      {vm: vm(v1.RunStrategyRerunOnFailure, failing, waiting(v1.StartRequest)), want: "ending the pause between tries"},
+		"manual, between tries":     {vm: vm(v1.RunStrategyManual, failing, waiting(v1.StartRequest)), want: "ending the pause between tries"},
 		"receiver":                  {vm: vm(v1.RunStrategyWaitAsReceiver), want: ""},
 		"a request waits":           {vm: vm(v1.RunStrategyManual, waiting(v1.StopRequest)), want: "Internal Server Error: Internal error occurred: unable to complete request: stop/start already underway"},
 		"both fields":               {vm: vm(v1.RunStrategyManual, running(true)), want: "Internal Server Error: Internal error occurred: running and runstrategy are mutually exclusive"},

@@ -20,10 +20,8 @@ func Start(s Seen, o v1.StartOptions) ([]Action, error) {
 	switch strategy {
 	case v1.RunStrategyHalted:
 		return startHalted(s, o)
-	case v1.RunStrategyRerunOnFailure:
-		return startRerun(s, o)
-	case v1.RunStrategyManual:
-		return request(s.VM, afresh(s, o)...)
+	case v1.RunStrategyRerunOnFailure, v1.RunStrategyManual:
+		return startRequested(s, o, strategy)
 	case v1.RunStrategyWaitAsReceiver:
 		return nil, nil // it runs when its guest arrives
 	case v1.RunStrategyAlways:
@@ -59,14 +57,15 @@ func startHalted(s Seen, o v1.StartOptions) ([]Action, error) {
 	return []Action{SetStrategy{s.VM, true}}, nil
 }
 
-// startRerun leaves a VM that failed to its own tries, but lets it try at once.
-func startRerun(s Seen, o v1.StartOptions) ([]Action, error) {
-	failed := s.VMI != nil && s.VMI.Status.Phase == v1.Failed
+// startRequested asks for a start. A VM between two tries is not asked again but tries at once.
+func startRequested(s Seen, o v1.StartOptions, strategy v1.VirtualMachineRunStrategy) ([]Action, error) {
+	failed := strategy == v1.RunStrategyRerunOnFailure && s.VMI != nil && s.VMI.Status.Phase == v1.Failed
+	queued := asks(s.VM.Status.StateChangeRequests, v1.StartRequest)
 	switch {
-	case failed && s.VM.Status.StartFailure != nil:
+	case (failed || queued) && s.VM.Status.StartFailure != nil:
 		return []Action{RetryNow{s.VM}}, nil
 	case failed:
-		return nil, Conflict(s.VM, "%s does not support starting VM from failed state", v1.RunStrategyRerunOnFailure)
+		return nil, Conflict(s.VM, "%s does not support starting VM from failed state", strategy)
 	}
 	return request(s.VM, afresh(s, o)...)
 }
