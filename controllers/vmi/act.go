@@ -92,7 +92,7 @@ func (c *Controller) deletePod(ctx context.Context, a plan.DeletePod) error {
 func (c *Controller) openGate(ctx context.Context, a plan.OpenGate) error {
 	condition := k8sv1.PodCondition{
 		Type: k8sv1.PodConditionType(names.UnpausedGate), Status: k8sv1.ConditionTrue, Reason: "NotPaused", Message: "the guest isn't paused",
-		LastTransitionTime: metav1.Now(),
+		LastTransitionTime: metav1.NewTime(a.At),
 	}
 	if a.Paused {
 		condition.Status, condition.Reason, condition.Message = k8sv1.ConditionFalse, "Paused", "the guest is paused"

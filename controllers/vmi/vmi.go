@@ -85,7 +85,9 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	return p.Recheck, failed
 }
 
-func (c *Controller) applier() apply.Applier { return apply.Applier{Client: c.Client, Manager: Manager} }
+func (c *Controller) applier() apply.Applier {
+	return apply.Applier{Client: c.Client, Manager: Manager}
+}
 
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (plan.Seen, error) {
 	vmi := &v1.VirtualMachineInstance{}

@@ -43,6 +43,30 @@ func Final(vmi *v1.VirtualMachineInstance) bool {
 	return vmi.Status.Phase == v1.Succeeded || vmi.Status.Phase == v1.Failed
 }
 
+// NotRunning is the message of a condition Ready=False, reason GuestNotRunning, on VMs and VMIs alike: so it says the
+// same before the VMI has a status and after.
+const NotRunning = "the guest isn't running"
+
+// Wanted tells whether the spec and the requests want a guest to run: a VM for which that doesn't hold is healthy
+// without one.
+func Wanted(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) bool {
+	if vm.DeletionTimestamp != nil {
+		return false
+	}
+	if want := For(vm, vmi); want.VMI == Present && (vmi == nil || !Final(vmi)) {
+		return true
+	}
+	switch Strategy(vm) {
+	case v1.RunStrategyAlways:
+		return true
+	case v1.RunStrategyRerunOnFailure:
+		return vmi != nil && vmi.Status.Phase != v1.Succeeded || startAsked(vm)
+	case v1.RunStrategyManual:
+		return startAsked(vm)
+	}
+	return false
+}
+
 // For says what should be true of the VMI of vm; vmi is nil if there is none. It doesn't know of pauses: RetryAt does.
 func For(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) Want {
 	switch {

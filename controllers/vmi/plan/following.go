@@ -18,7 +18,7 @@ var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageNam
 
 // following reports what becomes of the Pod until its launcher runs, and hands over then.
 func following(now time.Time, s Seen) Plan {
-	p := Plan{Actions: append(hold(s), gate(s)...)}
+	p := Plan{Actions: append(hold(s), gate(now, s)...)}
 	before := s.VMI.Status.Phase != v1.Scheduled
 	waiting, pulling := pullFailure(s.Pod)
 	settled := s.Pod.CreationTimestamp.Add(settleAfter)
@@ -43,7 +43,7 @@ func following(now time.Time, s Seen) Plan {
 }
 
 // gate keeps the condition of the Pod's readiness gate right from the moment its launcher runs.
-func gate(s Seen) []Action {
+func gate(now time.Time, s Seen) []Action {
 	if !running(s.Pod) || s.Pod.DeletionTimestamp != nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func gate(s Seen) []Action {
 	if c := podCondition(s.Pod, k8sv1.PodConditionType(names.UnpausedGate)); c != nil && c.Status == want {
 		return nil
 	}
-	return []Action{OpenGate{s.Pod, paused}}
+	return []Action{OpenGate{s.Pod, paused, now}}
 }
 
 func label(s Seen) []Action {

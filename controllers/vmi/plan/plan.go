@@ -58,6 +58,7 @@ type DeletePod struct {
 type OpenGate struct {
 	Pod    *k8sv1.Pod
 	Paused bool
+	At     time.Time
 }
 
 // LabelNode says on the VMI where it runs.

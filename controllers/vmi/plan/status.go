@@ -13,6 +13,7 @@ import (
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/kube/condition"
+	"virtstack.io/virtstack/machine/lifecycle"
 )
 
 // Reasons of a VMI's condition Synchronized, or of its status.
@@ -169,7 +170,7 @@ func ready(s Seen, phase v1.VirtualMachineInstancePhase) condition.Want {
 	case s.Pod.DeletionTimestamp != nil:
 		return condition.False(kind, v1.PodTerminatingReason, "the launcher Pod is being deleted")
 	case phase != v1.Running:
-		return condition.False(kind, v1.GuestNotRunningReason, "the guest isn't running")
+		return condition.False(kind, v1.GuestNotRunningReason, lifecycle.NotRunning)
 	}
 	c := podCondition(s.Pod, k8sv1.PodReady)
 	if c == nil {

@@ -1,0 +1,75 @@
+// Package controllers is virt-controller: the loops that turn VMs into VMIs and VMIs into launcher Pods.
+package controllers
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	k8sv1 "k8s.io/api/core/v1"
+	v1 "kubevirt.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"virtstack.io/virtstack/controllers/node"
+	"virtstack.io/virtstack/controllers/vm"
+	"virtstack.io/virtstack/controllers/vmi"
+	"virtstack.io/virtstack/kube/process"
+	"virtstack.io/virtstack/machine/names"
+)
+
+// workers is how many objects of a kind are worked on at a time.
+const workers = 10
+
+// imageVariable names the environment variable that holds the launcher's image.
+const imageVariable = "VIRT_LAUNCHER_IMAGE"
+
+var errNoImage = errors.New(imageVariable + " is not set: it names the image of launcher Pods")
+
+// Execute runs virt-controller and returns its exit code.
+func Execute() int {
+	return process.Process{
+		Name:       names.Controller,
+		Cache:      trimmed(),
+		Elect:      true,
+		FreshReads: true,
+		Setup:      setup,
+	}.Execute()
+}
+
+func setup(_ context.Context, mgr ctrl.Manager) error {
+	image := os.Getenv(imageVariable)
+	if image == "" {
+		return errNoImage
+	}
+	return errors.Join(
+		(&vm.Controller{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(names.Controller)}).Setup(mgr, workers),
+		(&vmi.Controller{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(names.Controller), Image: image}).Setup(mgr, workers),
+		(&node.Controller{Client: mgr.GetClient(), Events: mgr.GetEventRecorder(names.Controller)}).Setup(mgr),
+	)
+}
+
+// trimmed is a cache of what the loops look at: launcher Pods alone, nodes without their images, managed fields only
+// where an apply compares them.
+func trimmed() cache.Options {
+	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&v1.VirtualMachine{}:         {},
+		&v1.VirtualMachineInstance{}: {},
+		&v1.KubeVirt{}:               {Namespaces: map[string]cache.Config{names.Namespace: {}}},
+		&k8sv1.Pod{}: {
+			Label:     labels.SelectorFromSet(labels.Set{v1.AppLabel: names.LauncherApp}),
+			Transform: cache.TransformStripManagedFields(),
+		},
+		&k8sv1.Node{}: {Transform: stripNode},
+	}}
+}
+
+func stripNode(in any) (any, error) {
+	if n, ok := in.(*k8sv1.Node); ok {
+		n.ManagedFields, n.Status = nil, k8sv1.NodeStatus{}
+	}
+	return in, nil
+}

@@ -1,0 +1,176 @@
+// Package plan decides what is done for one VM: whether it has a VMI, and what its status says. It is pure.
+package plan
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/defaults"
+	"virtstack.io/virtstack/machine/lifecycle"
+)
+
+// Seen is one round's facts; nil: the API server has none.
+type Seen struct {
+	VM  *v1.VirtualMachine
+	VMI *v1.VirtualMachineInstance
+	// Namesake says that there is a VMI of the VM's name that isn't the VM's.
+	Namesake bool
+	Config   config.Config
+}
+
+// Plan is what one round does.
+type Plan struct {
+	Actions []Action // in order; the first that fails ends the list
+	Status  v1.VirtualMachineStatus
+	Recheck time.Time // zero: nothing to wait for but change
+}
+
+// Action is one thing done to the cluster. Its String is a gerund.
+type Action interface{ String() string }
+
+// HoldVM puts the finalizer on the VM, so that it outlives its VMI.
+type HoldVM struct{ VM *v1.VirtualMachine }
+
+// StartVMI creates the VMI.
+type StartVMI struct {
+	VMI *v1.VirtualMachineInstance
+	Why string
+}
+
+// StopVMI deletes the VMI that was seen.
+type StopVMI struct {
+	VMI *v1.VirtualMachineInstance
+	Why string
+}
+
+// SetRequests replaces the start and stop requests that were seen.
+type SetRequests struct {
+	VM       *v1.VirtualMachine
+	Requests []v1.VirtualMachineStateChangeRequest
+}
+
+// ReleaseVM takes the finalizer off a deleted VM.
+type ReleaseVM struct{ VM *v1.VirtualMachine }
+
+func (a HoldVM) String() string   { return "holding VM " + a.VM.Name }
+func (a StartVMI) String() string { return "starting VMI " + a.VMI.Name + ": " + a.Why }
+func (a StopVMI) String() string  { return "stopping VMI " + a.VMI.Name + ": " + a.Why }
+func (a SetRequests) String() string {
+	return "leaving " + strconv.Itoa(len(a.Requests)) + " requests of VM " + a.VM.Name
+}
+func (a ReleaseVM) String() string { return "releasing VM " + a.VM.Name }
+
+// For plans one round.
+func For(now time.Time, s Seen) Plan {
+	failure := lifecycle.StartFailure(now, s.VM, s.VMI)
+	left := lifecycle.Requests(s.VM, s.VMI)
+	switch {
+	case s.VM.DeletionTimestamp != nil:
+		return Plan{Actions: takeDown(s), Status: status(now, s, failure)}
+	case counted(s.VM, failure): // recorded before the VMI that it counts is deleted
+		return finish(now, s, failure, Plan{})
+	case !reflect.DeepEqual(left, s.VM.Status.StateChangeRequests) && len(left)+len(s.VM.Status.StateChangeRequests) > 0:
+		return finish(now, s, failure, Plan{Actions: []Action{SetRequests{s.VM, left}}})
+	}
+	return finish(now, s, failure, act(now, s, failure))
+}
+
+// counted tells whether this round counts another failed start.
+func counted(vm *v1.VirtualMachine, f *v1.VirtualMachineStartFailure) bool {
+	return f != nil && f.ConsecutiveFailCount > 0 &&
+		(vm.Status.StartFailure == nil || vm.Status.StartFailure.LastFailedVMIUID != f.LastFailedVMIUID)
+}
+
+// act brings the VMI to what the run strategy and the requests want.
+func act(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) Plan {
+	want := lifecycle.For(s.VM, s.VMI)
+	live := s.VMI != nil && s.VMI.DeletionTimestamp == nil
+	switch {
+	case want.VMI == lifecycle.Absent && live:
+		return Plan{Actions: []Action{StopVMI{s.VMI, want.Why}}}
+	case want.VMI != lifecycle.Present:
+		return Plan{}
+	case live && superseded(s):
+		return Plan{Actions: []Action{StopVMI{s.VMI, "the VM's spec changed before the guest ran"}}}
+	case s.VMI != nil || refused(s) != nil:
+		return Plan{}
+	}
+	if at := lifecycle.RetryAt(s.VM, failure); now.Before(at) {
+		return Plan{Recheck: at}
+	}
+	return Plan{Actions: append(hold(s.VM), StartVMI{defaults.VMI(s.VM, s.Config), want.Why})}
+}
+
+// finish adds the status, as if the plan's start had succeeded: so that the VMI, once seen, changes nothing.
+func finish(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure, p Plan) Plan {
+	for _, a := range p.Actions {
+		if start, ok := a.(StartVMI); ok {
+			s.VMI = start.VMI
+		}
+	}
+	if at := settles(s); now.Before(at) {
+		p.Status, p.Recheck = said(s.VM), earliest(p.Recheck, at)
+		return p
+	}
+	p.Status = status(now, s, failure)
+	stalled, at := stall(now, s, failure)
+	if !stalled {
+		p.Recheck = earliest(p.Recheck, at)
+	}
+	return p
+}
+
+// hold returns the action that a VM needs before its first VMI.
+func hold(vm *v1.VirtualMachine) []Action {
+	if slices.Contains(vm.Finalizers, v1.VirtualMachineControllerFinalizer) {
+		return nil
+	}
+	return []Action{HoldVM{vm}}
+}
+
+// takeDown deletes the VMI and then lets the VM go. A VM that is deleted without its dependents leaves its VMI alone.
+func takeDown(s Seen) []Action {
+	orphan := slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents)
+	switch {
+	case s.VMI != nil && !orphan && s.VMI.DeletionTimestamp == nil:
+		return []Action{StopVMI{s.VMI, "the VM is being deleted"}}
+	case s.VMI != nil && !orphan:
+		return nil
+	case slices.Contains(s.VM.Finalizers, v1.VirtualMachineControllerFinalizer):
+		return []Action{ReleaseVM{s.VM}}
+	}
+	return nil
+}
+
+// superseded tells whether a VMI whose guest has never run is no longer what the VM asks for: it may be one that can't
+// run, and there is no guest to lose.
+func superseded(s Seen) bool {
+	switch s.VMI.Status.Phase {
+	case v1.VmPhaseUnset, v1.Pending, v1.Scheduling:
+		return outdated(s)
+	}
+	return false
+}
+
+func outdated(s Seen) bool {
+	if s.VMI.Annotations[v1.VirtualMachineGenerationAnnotation] == strconv.FormatInt(s.VM.Generation, 10) {
+		return false
+	}
+	want := defaults.VMI(s.VM, s.Config).Spec
+	want.StartStrategy = s.VMI.Spec.StartStrategy
+	return !equality.Semantic.DeepEqual(want, s.VMI.Spec)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,89 @@
+// Package vm keeps each VM's VMI as its run strategy wants it, and says in the VM's status how that goes.
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	v1 "kubevirt.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"virtstack.io/virtstack/controllers/vm/plan"
+	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/loop"
+	"virtstack.io/virtstack/kube/settings"
+)
+
+// Manager is the field manager of everything this controller writes to VMs, and of the VMIs it makes.
+const Manager = "virt-controller-vm"
+
+// Controller is the loop's shell.
+type Controller struct {
+	// Client reads from a cache, Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	Events events.EventRecorder
+}
+
+// Setup adds the controller to a manager: it works on several VMs at a time.
+func (c *Controller) Setup(mgr ctrl.Manager, workers int) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("vm").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		For(&v1.VirtualMachine{}).
+		Watches(&v1.VirtualMachineInstance{}, handler.EnqueueRequestsFromMapFunc(namesake)).
+		Complete(loop.Reconciler(c))
+}
+
+// namesake returns the VM of a VMI's name: its owner, or one that it keeps from having its own.
+func namesake(_ context.Context, vmi client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(vmi)}}
+}
+
+// Round does one round for one VM.
+func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
+	seen, err := c.observe(ctx, key)
+	if err != nil || seen.VM == nil {
+		return time.Time{}, err
+	}
+	p := plan.For(now, seen)
+	failed := c.act(ctx, seen.VM, p.Actions)
+	status := plan.Failed(now, seen, p, failed)
+	err = c.applier().Status(ctx, seen.VM, &status)
+	if client.IgnoreNotFound(err) != nil {
+		return time.Time{}, errors.Join(failed, fmt.Errorf("writing status of VM %s: %w", key, err))
+	}
+	return p.Recheck, failed
+}
+
+func (c *Controller) applier() apply.Applier {
+	return apply.Applier{Client: c.Client, Manager: Manager}
+}
+
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (plan.Seen, error) {
+	vm := &v1.VirtualMachine{}
+	if err := c.Client.Get(ctx, key, vm); err != nil {
+		return plan.Seen{}, client.IgnoreNotFound(err)
+	}
+	seen := plan.Seen{VM: vm}
+	vmi := &v1.VirtualMachineInstance{}
+	err := c.Client.Get(ctx, key, vmi)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return plan.Seen{}, fmt.Errorf("reading VMI %s: %w", key, err)
+	case err == nil && metav1.IsControlledBy(vmi, vm):
+		seen.VMI = vmi
+	case err == nil:
+		seen.Namesake = true
+	}
+	seen.Config, err = settings.Read(ctx, c.Client)
+	return seen, err
+}
