@@ -49,15 +49,16 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 		return time.Time{}, err
 	}
 	p := plan.For(now, r.seen)
-	if failed := c.act(ctx, r, p.Actions); failed != nil {
+	if failed := c.act(ctx, r, p.Actions); apierrors.IsConflict(failed) {
+		return time.Time{}, failed
+	} else if failed != nil {
 		p = plan.Failed(now, r.seen, r.explain(failed))
 	} else if released(p.Actions) {
 		c.builds.drop(key)
 		return time.Time{}, nil
 	}
 	c.tell(b, p.Status)
-	err = c.status.Status(ctx, b, &p.Status, apply.Keep("inventory.entries"))
-	if err != nil && !apierrors.IsConflict(err) {
+	if err := c.status.Status(ctx, b, &p.Status, apply.Keep("inventory.entries")); err != nil {
 		return time.Time{}, fmt.Errorf("writing status of Bundle %s: %w", key, err)
 	}
 	return p.Recheck, nil
@@ -89,7 +90,7 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		if len(a.Behind) > 0 {
 			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "LeftBehind", "Remove", "could not be removed in time: %s", plan.Remove{Objects: a.Behind})
 		}
-		return c.release(ctx, r.bundle)
+		return client.IgnoreNotFound(c.status.Release(ctx, r.bundle, v1alpha1.BundleFinalizer))
 	case plan.Apply:
 		if err := r.releaser.Apply(ctx, r.changes); err != nil {
 			return err
@@ -124,19 +125,6 @@ func (r *round) explain(err error) plan.Failure {
 		return r.refusal(refused)
 	}
 	return plan.Failure{Reason: plan.ApplyFailed, Message: r.seen.Revision + ": " + err.Error()}
-}
-
-// release drops the finalizer, whoever set it.
-func (c *Controller) release(ctx context.Context, b *v1alpha1.Bundle) error {
-	after := b.DeepCopy()
-	after.Finalizers = nil
-	for _, f := range b.Finalizers {
-		if f != v1alpha1.BundleFinalizer {
-			after.Finalizers = append(after.Finalizers, f)
-		}
-	}
-	patch := client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})
-	return client.IgnoreNotFound(c.client.Patch(ctx, after, patch, client.FieldOwner(fieldManager)))
 }
 
 // tell makes a failure an event, once: conditions repeat, events don't.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	v1 "kubevirt.io/api/core/v1"
@@ -50,7 +49,7 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	if released(p.Actions) && failed == nil {
 		return time.Time{}, nil
 	}
-	if err := c.status.Status(ctx, r.kv, &p.Status); err != nil && !apierrors.IsConflict(err) {
+	if err := c.status.Status(ctx, r.kv, &p.Status); err != nil {
 		return time.Time{}, errors.Join(failed, fmt.Errorf("writing status of KubeVirt %s: %w", key, err))
 	}
 	return p.Recheck, failed
@@ -101,7 +100,7 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 	case plan.Hold:
 		return c.status.Metadata(ctx, r.kv, apply.Metadata{Finalizers: []string{plan.Finalizer}})
 	case plan.Release:
-		return c.release(ctx, r.kv)
+		return client.IgnoreNotFound(c.status.Release(ctx, r.kv, plan.Finalizer))
 	case plan.Record:
 		return c.record(ctx, append(r.wanted, r.installed...))
 	case plan.Apply:
@@ -118,20 +117,6 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		return c.removeRecords(ctx)
 	}
 	return fmt.Errorf("no such action")
-}
-
-// release drops the finalizer, whoever set it.
-func (c *Controller) release(ctx context.Context, kv *v1.KubeVirt) error {
-	before := kv.DeepCopy()
-	after := kv.DeepCopy()
-	after.Finalizers = nil
-	for _, f := range before.Finalizers {
-		if f != plan.Finalizer {
-			after.Finalizers = append(after.Finalizers, f)
-		}
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return client.IgnoreNotFound(c.client.Patch(ctx, after, patch, client.FieldOwner(fieldManager)))
 }
 
 func (c *Controller) removeWorkloads(ctx context.Context) error {

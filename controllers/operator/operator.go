@@ -50,7 +50,6 @@ func Process(images render.Images) process.Process {
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}: here, &appsv1.DaemonSet{}: here, &corev1.Secret{}: here, &corev1.ConfigMap{}: here,
 		}},
-		FreshReads: true,
 		Setup: func(_ context.Context, mgr ctrl.Manager) error {
 			return errors.Join(setup(mgr, images), serve(mgr))
 		},

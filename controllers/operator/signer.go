@@ -7,7 +7,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +39,7 @@ func (s *Signer) Round(ctx context.Context, key types.NamespacedName, now time.T
 	csr = csr.DeepCopy()
 	node, request, err := plan.NodeAgent(csr)
 	if err != nil {
-		return time.Time{}, ignoreConflict(s.decide(ctx, csr, certificatesv1.CertificateDenied, err.Error()))
+		return time.Time{}, s.decide(ctx, csr, certificatesv1.CertificateDenied, err.Error())
 	}
 	a, err := authority(ctx, s.live)
 	if err != nil {
@@ -52,7 +51,7 @@ func (s *Signer) Round(ctx context.Context, key types.NamespacedName, now time.T
 	if !decided(csr, certificatesv1.CertificateApproved) {
 		err := s.decide(ctx, csr, certificatesv1.CertificateApproved, "it is the agent of node "+node)
 		if err != nil {
-			return time.Time{}, ignoreConflict(err)
+			return time.Time{}, err
 		}
 	}
 	life := nodeAgentLife
@@ -64,7 +63,7 @@ func (s *Signer) Round(ctx context.Context, key types.NamespacedName, now time.T
 		return time.Time{}, err
 	}
 	if err := s.client.Status().Update(ctx, csr); err != nil {
-		return time.Time{}, ignoreConflict(fmt.Errorf("handing out the certificate of %s: %w", peer, err))
+		return time.Time{}, fmt.Errorf("handing out the certificate of %s: %w", peer, err)
 	}
 	return time.Time{}, nil
 }
@@ -86,12 +85,4 @@ func (s *Signer) decide(ctx context.Context, csr *certificatesv1.CertificateSign
 		return fmt.Errorf("deciding on certificate request %s: %w", csr.Name, err)
 	}
 	return nil
-}
-
-// ignoreConflict: the request has changed since it was read, which brings another round.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -74,7 +74,7 @@ type (
 		Revision string
 		Objects  []string
 	}
-	// Remove deletes objects.
+	// Remove deletes objects that the revision doesn't have; without a revision, because the Bundle goes.
 	Remove struct {
 		Revision string
 		Objects  []v1alpha1.ResourceRef
@@ -90,6 +90,9 @@ func (a Remove) String() string {
 	var ids []string
 	for _, r := range a.Objects {
 		ids = append(ids, r.ID)
+	}
+	if a.Revision == "" {
+		return "removing all: " + few(ids)
 	}
 	return fmt.Sprintf("removing what is not in %s: %s", a.Revision, few(ids))
 }
@@ -197,5 +200,5 @@ func deletion(now time.Time, s Seen) Plan {
 	st.Conditions = conditions(now, b,
 		want{"Ready", metav1.ConditionFalse, Removing, "removing what was applied"},
 		want{"Reconciling", metav1.ConditionTrue, Removing, "removing what was applied"})
-	return Plan{Actions: []Action{Remove{"nothing", left}}, Status: st, Recheck: now.Add(time.Second)}
+	return Plan{Actions: []Action{Remove{"", left}}, Status: st, Recheck: now.Add(time.Second)}
 }
