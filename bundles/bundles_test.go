@@ -134,3 +134,39 @@ func TestOperatorEscalatesToNamedRolesOnly(t *testing.T) {
 		}
 	}
 }
+
+// Every role of the component bundle is one that the operator may hand out, and every binding is to such a one.
+func TestOperatorMayHandOutWhatItInstalls(t *testing.T) {
+	may := map[string]bool{"ClusterRole system:auth-delegator": true}
+	for _, o := range built(t, "bundles/operator") {
+		if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
+			continue
+		}
+		rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
+		for _, r := range rules {
+			for _, name := range escalated(r.(map[string]any)) {
+				may[o.GetKind()+" "+name] = true
+			}
+		}
+	}
+	for _, o := range built(t, "bundles/components") {
+		name := o.GetKind() + " " + o.GetName()
+		if strings.HasSuffix(o.GetKind(), "RoleBinding") {
+			kind, _, _ := unstructured.NestedString(o.Object, "roleRef", "kind")
+			to, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
+			name = kind + " " + to
+		}
+		if strings.Contains(o.GetKind(), "Role") && !may[name] {
+			t.Errorf("%s: %s is not in bundles/operator/operator-rbac.yaml", o, name)
+		}
+	}
+}
+
+func escalated(rule map[string]any) []string {
+	verbs, _, _ := unstructured.NestedStringSlice(rule, "verbs")
+	names, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
+	if !slices.Contains(verbs, "bind") {
+		return nil
+	}
+	return names
+}

@@ -76,80 +76,84 @@ func shown(p plan.Plan) string {
 	return strings.Join(s, "; ")
 }
 
+type refs = []v1alpha1.ResourceRef
+
+const progress, waiting = "Ready=Unknown Progressing; Reconciling=True Progressing", "Ready=Unknown WaitingForHealth; Reconciling=True WaitingForHealth"
+
+var rounds = map[string]struct {
+	seen plan.Seen
+	want string
+}{
+	"first": {
+		plan.Seen{Bundle: bundle(func(b *v1alpha1.Bundle) { b.Finalizers = nil })}, "adding the finalizer; " + progress + "; applied=; again in 1ms",
+	},
+	"what is applied is written down first": {
+		plan.Seen{Bundle: bundle(applied("r1", one)), Revision: "r2", Wanted: refs{two}, Changes: []string{"ConfigMap ns/two"}},
+		progress + "; applied=r1; has ns_one__ConfigMap ns_two__ConfigMap; again in 1ms",
+	},
+	"changes": {
+		plan.Seen{Bundle: bundle(applied("r1", one, two)), Revision: "r2", Wanted: refs{two}, Changes: []string{"ConfigMap ns/two"}},
+		"applying r2: ConfigMap ns/two; " + waiting + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 500ms",
+	},
+	"not healthy yet": {
+		plan.Seen{Bundle: bundle(applied("r2", one), since("Ready", "Unknown", "", 20*time.Second)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
+		waiting + "; applied=r2; has ns_one__ConfigMap; again in 5s",
+	},
+	"health is not waited for": {
+		plan.Seen{Bundle: bundle(applied("r2", one), noWait), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
+		"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
+	},
+	"not healthy in time": {
+		plan.Seen{Bundle: bundle(applied("r2", one), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
+		"Ready=False HealthCheckFailed; Stalled=True HealthCheckFailed; applied=r2; has ns_one__ConfigMap; again in 5s",
+	},
+	"a new revision has its own time": {
+		plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
+		waiting + "; applied=r2; has ns_one__ConfigMap; again in 30s",
+	},
+	"leftovers go last": {
+		plan.Seen{Bundle: bundle(applied("r2", one, two)), Revision: "r2", Wanted: refs{one}, Left: refs{two}},
+		"removing what is not in r2: ns_two__ConfigMap; " + progress + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 1s",
+	},
+	"a leftover that stays": {
+		plan.Seen{Bundle: bundle(applied("r2", one, two), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Left: refs{two}},
+		"Ready=False PruneFailed; Stalled=True PruneFailed; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 5s",
+	},
+	"a leftover VM that is kept": {
+		plan.Seen{Bundle: bundle(applied("r2", one, vm), keepVMs), Revision: "r2", Wanted: refs{one}, Left: refs{vm}},
+		"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
+	},
+	"done": {
+		plan.Seen{Bundle: bundle(applied("r2", one)), Revision: "r2", Wanted: refs{one}},
+		"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
+	},
+	"a failure leaves what was applied": {
+		plan.Seen{Bundle: bundle(applied("r1", one)), Failure: &broken},
+		"Ready=False FetchFailed; Reconciling=True Progressing; applied=r1; has ns_one__ConfigMap; again in 5s",
+	},
+	"tried less and less often": {
+		plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.FetchFailed, 2*time.Minute)), Failure: &broken},
+		"Ready=False FetchFailed; Reconciling=True Progressing; applied=r1; has ns_one__ConfigMap; again in 1m0s",
+	},
+	"a failure that lasts": {
+		plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.FetchFailed, time.Hour)), Failure: &broken},
+		"Ready=False FetchFailed; Stalled=True FetchFailed; applied=r1; has ns_one__ConfigMap; again in 5m0s",
+	},
+	"a commit that can't be built": {
+		plan.Seen{Bundle: bundle(applied("r1", one)), Revision: "r2", Failure: &plan.Failure{Reason: plan.BuildFailed, Message: "x", Final: true}},
+		"Ready=False BuildFailed; Stalled=True BuildFailed; applied=r1; has ns_one__ConfigMap; again in 5s",
+	},
+	"deleted": {
+		plan.Seen{Bundle: bundle(applied("r1", one), deleted(0)), Left: refs{one}},
+		"removing all: ns_one__ConfigMap; Ready=False Removing; Reconciling=True Removing; applied=r1; has ns_one__ConfigMap; again in 1s",
+	},
+	"deleted, all gone":       {plan.Seen{Bundle: bundle(applied("r1", one), deleted(0))}, "dropping the finalizer; applied=r1; has ns_one__ConfigMap"},
+	"deleted, no prune":       {plan.Seen{Bundle: bundle(applied("r1", one), deleted(0), noPrune), Left: refs{one}}, "dropping the finalizer; applied=r1; has ns_one__ConfigMap"},
+	"deleted, and stays, too": {plan.Seen{Bundle: bundle(applied("r1", one), deleted(time.Hour)), Left: refs{one}}, "dropping the finalizer; applied=r1; has ns_one__ConfigMap"},
+}
+
 func TestRounds(t *testing.T) {
-	type refs = []v1alpha1.ResourceRef
-	const progress, waiting = "Ready=Unknown Progressing; Reconciling=True Progressing", "Ready=Unknown WaitingForHealth; Reconciling=True WaitingForHealth"
-	for name, tc := range map[string]struct {
-		seen plan.Seen
-		want string
-	}{
-		"first": {
-			plan.Seen{Bundle: bundle(func(b *v1alpha1.Bundle) { b.Finalizers = nil })}, "adding the finalizer; " + progress + "; applied=; again in 1ms",
-		},
-		"what is applied is written down first": {
-			plan.Seen{Bundle: bundle(applied("r1", one)), Revision: "r2", Wanted: refs{two}, Changes: []string{"ConfigMap ns/two"}},
-			progress + "; applied=r1; has ns_one__ConfigMap ns_two__ConfigMap; again in 1ms",
-		},
-		"changes": {
-			plan.Seen{Bundle: bundle(applied("r1", one, two)), Revision: "r2", Wanted: refs{two}, Changes: []string{"ConfigMap ns/two"}},
-			"applying r2: ConfigMap ns/two; " + waiting + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 500ms",
-		},
-		"not healthy yet": {
-			plan.Seen{Bundle: bundle(applied("r2", one), since("Ready", "Unknown", "", 20*time.Second)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
-			waiting + "; applied=r2; has ns_one__ConfigMap; again in 5s",
-		},
-		"health is not waited for": {
-			plan.Seen{Bundle: bundle(applied("r2", one), noWait), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
-			"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
-		},
-		"not healthy in time": {
-			plan.Seen{Bundle: bundle(applied("r2", one), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
-			"Ready=False HealthCheckFailed; Stalled=True HealthCheckFailed; applied=r2; has ns_one__ConfigMap; again in 5s",
-		},
-		"a new revision has its own time": {
-			plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
-			waiting + "; applied=r2; has ns_one__ConfigMap; again in 30s",
-		},
-		"leftovers go last": {
-			plan.Seen{Bundle: bundle(applied("r2", one, two)), Revision: "r2", Wanted: refs{one}, Left: refs{two}},
-			"removing what is not in r2: ns_two__ConfigMap; " + progress + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 1s",
-		},
-		"a leftover that stays": {
-			plan.Seen{Bundle: bundle(applied("r2", one, two), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Left: refs{two}},
-			"Ready=False PruneFailed; Stalled=True PruneFailed; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 5s",
-		},
-		"a leftover VM that is kept": {
-			plan.Seen{Bundle: bundle(applied("r2", one, vm), keepVMs), Revision: "r2", Wanted: refs{one}, Left: refs{vm}},
-			"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
-		},
-		"done": {
-			plan.Seen{Bundle: bundle(applied("r2", one)), Revision: "r2", Wanted: refs{one}},
-			"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
-		},
-		"a failure leaves what was applied": {
-			plan.Seen{Bundle: bundle(applied("r1", one)), Failure: &broken},
-			"Ready=False FetchFailed; Reconciling=True Progressing; applied=r1; has ns_one__ConfigMap; again in 5s",
-		},
-		"tried less and less often": {
-			plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.FetchFailed, 2*time.Minute)), Failure: &broken},
-			"Ready=False FetchFailed; Reconciling=True Progressing; applied=r1; has ns_one__ConfigMap; again in 1m0s",
-		},
-		"a failure that lasts": {
-			plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.FetchFailed, time.Hour)), Failure: &broken},
-			"Ready=False FetchFailed; Stalled=True FetchFailed; applied=r1; has ns_one__ConfigMap; again in 5m0s",
-		},
-		"a commit that can't be built": {
-			plan.Seen{Bundle: bundle(applied("r1", one)), Revision: "r2", Failure: &plan.Failure{Reason: plan.BuildFailed, Message: "x", Final: true}},
-			"Ready=False BuildFailed; Stalled=True BuildFailed; applied=r1; has ns_one__ConfigMap; again in 5s",
-		},
-		"deleted": {
-			plan.Seen{Bundle: bundle(applied("r1", one), deleted(0)), Left: refs{one}},
-			"removing all: ns_one__ConfigMap; Ready=False Removing; Reconciling=True Removing; applied=r1; has ns_one__ConfigMap; again in 1s",
-		},
-		"deleted, all gone":       {plan.Seen{Bundle: bundle(applied("r1", one), deleted(0))}, "dropping the finalizer; applied=r1; has ns_one__ConfigMap"},
-		"deleted, no prune":       {plan.Seen{Bundle: bundle(applied("r1", one), deleted(0), noPrune), Left: refs{one}}, "dropping the finalizer; applied=r1; has ns_one__ConfigMap"},
-		"deleted, and stays, too": {plan.Seen{Bundle: bundle(applied("r1", one), deleted(time.Hour)), Left: refs{one}}, "dropping the finalizer; applied=r1; has ns_one__ConfigMap"},
-	} {
+	for name, tc := range rounds {
 		t.Run(name, func(t *testing.T) {
 			if got := shown(plan.For(now, tc.seen)); got != tc.want {
 				t.Errorf("\ngot  %s\nwant %s", got, tc.want)

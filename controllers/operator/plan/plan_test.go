@@ -85,58 +85,61 @@ func reasons(conditions []v1.KubeVirtCondition) []string {
 	return slices.Compact(all)
 }
 
+const deploying, updating, failed = "--FTF DeploymentInProgress", "--TTT UpdateInProgress", "-FFFT DeploymentFailed"
+
+var rollOuts = map[string]struct {
+	seen  plan.Seen
+	act   string
+	row   string
+	phase v1.KubeVirtPhase
+}{
+	"first": {seen(kubevirt(func(kv *v1.KubeVirt) { kv.Finalizers = nil })), "adding the finalizer", deploying, "Deploying"},
+	"kinds are missing": {
+		seen(kubevirt(), func(s *plan.Seen) { s.Stages = nil; s.Kinds = []string{"virtualmachines.kubevirt.io is missing"} }), "", deploying, "Deploying",
+	},
+	"no certificates": {seen(kubevirt(), func(s *plan.Seen) { s.Stages = nil; s.Certified = false }), "", deploying, "Deploying"},
+	"not recorded":    {seen(kubevirt(), func(s *plan.Seen) { s.Stages = nil; s.Recorded = false }), "recording the inventory", deploying, "Deploying"},
+	"a stage to apply": {
+		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.NodeAgents, Changes: []string{"DaemonSet kubevirt/virt-handler"}})),
+		"applying virt-handler: DaemonSet kubevirt/virt-handler", deploying, "Deploying",
+	},
+	"a stage to wait for": {
+		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.API, Waiting: "Deployment virt-api: 0 of 1"})), "", deploying, "Deploying",
+	},
+	"all is written": {
+		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.Registrations, Waiting: "APIService: not yet"})), "", "T-FTF DeploymentInProgress", "Deploying",
+	},
+	"ready": {seen(kubevirt()), "", "T-TFF AllComponentsReady", "Deployed"},
+	"leftovers": {
+		seen(kubevirt(), func(s *plan.Seen) { s.Orphans = []string{"Role kubevirt/old"} }), "pruning Role kubevirt/old", "T-FTF DeploymentInProgress", "Deploying",
+	},
+	"update": {
+		seen(kubevirt(deployed("old")), upTo(plan.StageSeen{Stage: plan.Controllers, Waiting: "new Pod"})), "", updating, "Deployed",
+	},
+	"a component broke": {
+		seen(kubevirt(deployed("t")), upTo(plan.StageSeen{Stage: plan.API, Waiting: "0 of 1"})), "", deploying, "Deployed",
+	},
+	"refused": {
+		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.Configuration, Refused: "ClusterRole x: forbidden"})), "", failed, "Deploying",
+	},
+	"won't be ready": {
+		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "deadline", Failed: true})), "", failed, "Deploying",
+	},
+	"too long": {
+		seen(kubevirt(progressing(now.Add(-plan.Deadline-time.Second))), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "image"})), "", failed, "Deploying",
+	},
+	"not too long": {
+		seen(kubevirt(progressing(now.Add(-plan.Deadline+time.Second))), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "image"})), "", deploying, "Deploying",
+	},
+	"can't be rendered":  {seen(kubevirt(), func(s *plan.Seen) { s.Build = errors.New("no image") }), "", failed, "Deploying"},
+	"another product":    {seen(kubevirt(), func(s *plan.Seen) { s.Foreign = "Deployment other/virt-operator" }), "", failed, "Deploying"},
+	"the wrong place":    {seen(kubevirt(func(kv *v1.KubeVirt) { kv.Namespace = "x" })), "", failed, "Deploying"},
+	"the second of two":  {seen(kubevirt(), func(s *plan.Seen) { s.First = "kubevirt/first" }), "", "-F--- ExistingDeployment", ""},
+	"second, being gone": {seen(kubevirt(deleted), func(s *plan.Seen) { s.First = "kubevirt/first" }), "dropping the finalizer", "-----", ""},
+}
+
 func TestRollOut(t *testing.T) {
-	const deploying, updating, failed = "--FTF DeploymentInProgress", "--TTT UpdateInProgress", "-FFFT DeploymentFailed"
-	for name, tc := range map[string]struct {
-		seen  plan.Seen
-		act   string
-		row   string
-		phase v1.KubeVirtPhase
-	}{
-		"first": {seen(kubevirt(func(kv *v1.KubeVirt) { kv.Finalizers = nil })), "adding the finalizer", deploying, "Deploying"},
-		"kinds are missing": {
-			seen(kubevirt(), func(s *plan.Seen) { s.Stages = nil; s.Kinds = []string{"virtualmachines.kubevirt.io is missing"} }), "", deploying, "Deploying",
-		},
-		"no certificates": {seen(kubevirt(), func(s *plan.Seen) { s.Stages = nil; s.Certified = false }), "", deploying, "Deploying"},
-		"not recorded":    {seen(kubevirt(), func(s *plan.Seen) { s.Stages = nil; s.Recorded = false }), "recording the inventory", deploying, "Deploying"},
-		"a stage to apply": {
-			seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.NodeAgents, Changes: []string{"DaemonSet kubevirt/virt-handler"}})),
-			"applying virt-handler: DaemonSet kubevirt/virt-handler", deploying, "Deploying",
-		},
-		"a stage to wait for": {
-			seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.API, Waiting: "Deployment virt-api: 0 of 1"})), "", deploying, "Deploying",
-		},
-		"all is written": {
-			seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.Registrations, Waiting: "APIService: not yet"})), "", "T-FTF DeploymentInProgress", "Deploying",
-		},
-		"ready": {seen(kubevirt()), "", "T-TFF AllComponentsReady", "Deployed"},
-		"leftovers": {
-			seen(kubevirt(), func(s *plan.Seen) { s.Orphans = []string{"Role kubevirt/old"} }), "pruning Role kubevirt/old", "T-FTF DeploymentInProgress", "Deploying",
-		},
-		"update": {
-			seen(kubevirt(deployed("old")), upTo(plan.StageSeen{Stage: plan.Controllers, Waiting: "new Pod"})), "", updating, "Deployed",
-		},
-		"a component broke": {
-			seen(kubevirt(deployed("t")), upTo(plan.StageSeen{Stage: plan.API, Waiting: "0 of 1"})), "", deploying, "Deployed",
-		},
-		"refused": {
-			seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.Configuration, Refused: "ClusterRole x: forbidden"})), "", failed, "Deploying",
-		},
-		"won't be ready": {
-			seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "deadline", Failed: true})), "", failed, "Deploying",
-		},
-		"too long": {
-			seen(kubevirt(progressing(now.Add(-plan.Deadline-time.Second))), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "image"})), "", failed, "Deploying",
-		},
-		"not too long": {
-			seen(kubevirt(progressing(now.Add(-plan.Deadline+time.Second))), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "image"})), "", deploying, "Deploying",
-		},
-		"can't be rendered":  {seen(kubevirt(), func(s *plan.Seen) { s.Build = errors.New("no image") }), "", failed, "Deploying"},
-		"another product":    {seen(kubevirt(), func(s *plan.Seen) { s.Foreign = "Deployment other/virt-operator" }), "", failed, "Deploying"},
-		"the wrong place":    {seen(kubevirt(func(kv *v1.KubeVirt) { kv.Namespace = "x" })), "", failed, "Deploying"},
-		"the second of two":  {seen(kubevirt(), func(s *plan.Seen) { s.First = "kubevirt/first" }), "", "-F--- ExistingDeployment", ""},
-		"second, being gone": {seen(kubevirt(deleted), func(s *plan.Seen) { s.First = "kubevirt/first" }), "dropping the finalizer", "-----", ""},
-	} {
+	for name, tc := range rollOuts {
 		t.Run(name, func(t *testing.T) {
 			p := plan.For(now, tc.seen)
 			if got := acts(p); got != tc.act {
