@@ -23,7 +23,7 @@ type Loop struct {
 type inode struct{ dev, ino uint64 }
 
 // Loops returns the attached loop devices that are the cluster's: their file lies in its state directory, was
-// attached by a node's kubelet (a path which only the node has), or is itself such a device.
+// attached by a node's kubelet (a path which only the node has, or has no more), or is itself such a device.
 func Loops(state string) ([]Loop, error) {
 	all, err := attached()
 	if err != nil || len(all) == 0 {
@@ -34,7 +34,7 @@ func Loops(state string) ([]Loop, error) {
 	for changed := true; changed; {
 		changed = false
 		for _, l := range all {
-			ours := strings.HasPrefix(l.Backing, state+"/") || inodes[l.file] || onNodeOnly(l.Backing) || numbers[l.over]
+			ours := strings.HasPrefix(l.Backing, state+"/") || inodes[l.file] || onNodeOnly(l.Backing) || l.orphan() || numbers[l.over]
 			if !ours || mine[l.Device] {
 				continue
 			}
@@ -99,6 +99,10 @@ func onNodeOnly(path string) bool {
 	_, err := os.Stat(path)
 	return err != nil
 }
+
+// orphan reports whether the loop is over a device that a kubelet had mounted at a path of its own, in a namespace that
+// has ended: the kernel then calls it by the root of the mount that is gone.
+func (l Loop) orphan() bool { return l.over != 0 && l.Backing == "/" }
 
 // nodeFiles returns which of the loops' files lie in a node's directory, whatever the kernel calls them: the name of
 // a file below a mount that is gone says nothing.
