@@ -101,5 +101,9 @@ func (c *Controller) setRequests(ctx context.Context, vm *v1.VirtualMachine, lef
 		return err
 	}
 	object := &v1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name}}
-	return c.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(Manager+"-requests"))
+	err = c.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(Manager+"-requests"))
+	if err == nil {
+		vm.ResourceVersion = object.ResourceVersion
+	}
+	return err
 }

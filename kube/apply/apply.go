@@ -44,8 +44,8 @@ func Force() Option { return func(o *options) { o.force = true } }
 // Status makes the fields under .status that this manager owns exactly those of status, a pointer to the kind's
 // status struct: zero values are left out, fields it owned before and no longer sets are dropped. live is the object
 // as observed, with its managedFields; nothing is sent when it shows that nothing would change. A conflict with
-// another manager, and an object that was deleted and made anew since, are errors for which apierrors.IsConflict
-// holds.
+// another manager, and an object that has changed since, or was deleted and made anew, are errors for which
+// apierrors.IsConflict holds. After a write live has the new resource version, and the fields it had.
 func (a Applier) Status(ctx context.Context, live client.Object, status any, opts ...Option) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
@@ -105,19 +105,26 @@ func (a Applier) apply(ctx context.Context, live client.Object, subresource stri
 		return err
 	}
 	answer := blank(live)
-	patch := client.RawPatch(types.ApplyPatchType, body)
+	if err := a.send(ctx, answer, subresource, client.RawPatch(types.ApplyPatchType, body), o.force); err != nil {
+		return err
+	}
+	live.SetResourceVersion(answer.GetResourceVersion())
+	return nil
+}
+
+func (a Applier) send(ctx context.Context, to client.Object, subresource string, patch client.Patch, force bool) error {
 	if subresource == "" {
 		opts := []client.PatchOption{client.FieldOwner(a.Manager)}
-		if o.force {
+		if force {
 			opts = append(opts, client.ForceOwnership)
 		}
-		return a.Client.Patch(ctx, answer, patch, opts...)
+		return a.Client.Patch(ctx, to, patch, opts...)
 	}
 	opts := []client.SubResourcePatchOption{client.FieldOwner(a.Manager)}
-	if o.force {
+	if force {
 		opts = append(opts, client.ForceOwnership)
 	}
-	return a.Client.SubResource(subresource).Patch(ctx, answer, patch, opts...)
+	return a.Client.SubResource(subresource).Patch(ctx, to, patch, opts...)
 }
 
 // blank returns an object of live's own type and name to take an answer: so a client that waits for its cache to catch
@@ -129,13 +136,14 @@ func blank(live client.Object) client.Object {
 	return out
 }
 
-// body adds to fields what names the object. The UID makes an apply to a namesake a conflict.
+// body adds to fields what names the object. The API server doesn't look at the UID in an apply to the status of a
+// custom resource, so it is the resource version that keeps a namesake from being written.
 func (a Applier) body(live client.Object, fields map[string]any) ([]byte, error) {
 	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
 	if err != nil {
 		return nil, err
 	}
-	metadata := map[string]any{"name": live.GetName(), "uid": string(live.GetUID())}
+	metadata := map[string]any{"name": live.GetName(), "uid": string(live.GetUID()), "resourceVersion": live.GetResourceVersion()}
 	if live.GetNamespace() != "" {
 		metadata["namespace"] = live.GetNamespace()
 	}

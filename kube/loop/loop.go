@@ -18,7 +18,7 @@ type Rounder interface {
 }
 
 // afterConflict is when to look again at an object that someone else wrote: the cache shows it soon.
-const afterConflict = time.Second
+const afterConflict = 200 * time.Millisecond
 
 // Reconciler makes a Rounder a controller-runtime Reconciler. Errors are logged and backed off by controller-runtime,
 // but for conflicts: they say that someone else has written, and are looked at again.
