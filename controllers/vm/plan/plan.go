@@ -73,7 +73,7 @@ func For(now time.Time, s Seen) Plan {
 	left := lifecycle.Requests(s.VM, s.VMI)
 	switch {
 	case s.VM.DeletionTimestamp != nil:
-		return Plan{Actions: takeDown(s), Status: status(now, s, failure)}
+		return takeDown(now, s, failure)
 	case counted(s.VM, failure): // recorded before the VMI that it counts is deleted
 		return finish(now, s, failure, Plan{})
 	case !reflect.DeepEqual(left, s.VM.Status.StateChangeRequests) && len(left)+len(s.VM.Status.StateChangeRequests) > 0:
@@ -136,17 +136,17 @@ func hold(vm *v1.VirtualMachine) []Action {
 }
 
 // takeDown deletes the VMI and then lets the VM go. A VM that is deleted without its dependents leaves its VMI alone.
-func takeDown(s Seen) []Action {
+func takeDown(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) Plan {
 	orphan := slices.Contains(s.VM.Finalizers, metav1.FinalizerOrphanDependents)
+	p := Plan{Status: status(now, s, failure)}
 	switch {
 	case s.VMI != nil && !orphan && s.VMI.DeletionTimestamp == nil:
-		return []Action{StopVMI{s.VMI, "the VM is being deleted"}}
+		p.Actions = []Action{StopVMI{s.VMI, "the VM is being deleted"}}
 	case s.VMI != nil && !orphan:
-		return nil
 	case slices.Contains(s.VM.Finalizers, v1.VirtualMachineControllerFinalizer):
-		return []Action{ReleaseVM{s.VM}}
+		p = Plan{Actions: []Action{ReleaseVM{s.VM}}, Status: said(s.VM)}
 	}
-	return nil
+	return p
 }
 
 // superseded tells whether a VMI whose guest has never run is no longer what the VM asks for: it may be one that can't
