@@ -18,13 +18,15 @@ type event struct {
 	Elapsed                       float64
 }
 
-// goTest runs "go test" with cgo (the race detector and the libvirt binding need it), prints a line for each package,
-// everything of what failed, and with -v each test. It counts tests; a skipped one fails the run.
+// goTest runs "go test", with cgo where the race detector needs it, prints a line for each package, everything of what
+// failed, and with -v each test. It counts tests; a skipped one fails the run.
 func (r *runner) goTest(ctx context.Context, args ...string) error {
 	verbose := slices.Contains(args, "-v")
 	args = slices.DeleteFunc(args, func(a string) bool { return a == "-v" })
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if slices.Contains(args, "-race") {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -80,7 +80,7 @@ func (r *runner) target(ctx context.Context, name string) error {
 func (r *runner) test(ctx context.Context) error {
 	r.timing = true
 	err := r.steps(ctx, r.packages(), r.programs(), r.format(), r.generated(), r.vet(), r.staticcheck(), r.vulnerabilities(),
-		r.laws(), r.unit("-race"), r.images(), r.libvirt(), r.down(), r.up(), r.load(), r.program("demo", "./ci/demo"), r.endToEnd())
+		r.laws(), r.unit("-race"), r.images(), r.verify(), r.libvirt(), r.down(), r.up(), r.load(), r.program("demo", "./ci/demo"), r.endToEnd())
 	if err != nil {
 		r.logs()
 	}
