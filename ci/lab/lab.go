@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"virtstack.io/virtstack/api/v1alpha1"
 )
@@ -36,6 +38,7 @@ type Lab struct {
 
 // Open finds the checkout from the working directory upwards and connects to its cluster.
 func Open() (*Lab, error) {
+	log.SetLogger(logr.Discard()) // what is worth telling is told by errors
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
