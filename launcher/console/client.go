@@ -29,7 +29,9 @@ func (l *client) dismiss(reason string) {
 // attend serves a client until it leaves, is too slow, or another one comes.
 func (c *Console) attend(ctx context.Context, conn net.Conn) {
 	l := &client{conn: conn}
-	l.gone, l.leave = context.WithCancel(ctx)
+	l.gone, l.leave = context.WithCancel(context.Background())
+	end := context.AfterFunc(ctx, func() { l.dismiss("") })
+	defer end()
 	from := c.replace(l)
 	var all sync.WaitGroup
 	all.Go(func() { c.listen(l) })

@@ -59,28 +59,27 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve takes QEMU's connections from serial and clients from clients until ctx ends, and closes both. The newest
-// connection of each kind counts.
+// Serve takes QEMU's connections from serial and clients from clients until ctx ends, and closes both. QEMUs come one
+// after the other: what one wrote is read to its end before the next is listened to. Of clients the newest counts.
 func (c *Console) Serve(ctx context.Context, serial, clients net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		_, _ = serial.Close(), clients.Close() // listeners close once, and nothing can be done about an error
-		c.hangUp()
-	})
+	stop := context.AfterFunc(ctx, func() { _, _ = serial.Close(), clients.Close() }) // an error tells nothing new
 	defer stop()
 	var all sync.WaitGroup
 	all.Go(func() { c.pump(ctx) })
 	var errs [2]error
-	all.Go(func() { defer cancel(); errs[0] = c.accept(ctx, serial, c.drain) })
-	all.Go(func() { defer cancel(); errs[1] = c.accept(ctx, clients, c.attend) })
+	all.Go(func() { defer cancel(); errs[0] = accept(ctx, serial, func(conn net.Conn) { c.drain(ctx, conn) }) })
+	all.Go(func() {
+		defer cancel()
+		errs[1] = accept(ctx, clients, func(conn net.Conn) { all.Go(func() { c.attend(ctx, conn) }) })
+	})
 	all.Wait()
 	return errors.Join(errs[:]...)
 }
 
-func (c *Console) accept(ctx context.Context, l net.Listener, serve func(context.Context, net.Conn)) error {
-	var all sync.WaitGroup
-	defer all.Wait()
+// accept serves one connection after the other until ctx ends.
+func accept(ctx context.Context, l net.Listener, serve func(net.Conn)) error {
 	for {
 		conn, err := l.Accept()
 		if ctx.Err() != nil {
@@ -89,26 +88,17 @@ func (c *Console) accept(ctx context.Context, l net.Listener, serve func(context
 		if err != nil {
 			return fmt.Errorf("accepting on %s: %w", l.Addr(), err)
 		}
-		all.Go(func() { serve(ctx, conn) })
-	}
-}
-
-// hangUp closes every connection.
-func (c *Console) hangUp() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.serial != nil {
-		_ = c.serial.Close() // its reader sees the end
-	}
-	if c.client != nil {
-		c.client.dismiss("")
+		serve(conn)
 	}
 }
 
 // drain reads the guest's output as fast as it comes, whoever else is there.
-func (c *Console) drain(_ context.Context, conn net.Conn) {
-	c.connect(conn)
-	defer c.disconnect(conn)
+func (c *Console) drain(ctx context.Context, conn net.Conn) {
+	hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() }) // its reader sees the end
+	defer hangUp()
+	c.attach(conn)
+	defer c.attach(nil)
+	defer conn.Close() // an error tells nothing new: it has ended
 	buf := make([]byte, chunk)
 	for {
 		n, err := conn.Read(buf)
@@ -117,28 +107,17 @@ func (c *Console) drain(_ context.Context, conn net.Conn) {
 		c.changed()
 		c.mu.Unlock()
 		if err != nil {
-			return // QEMU has ended or connects again
+			return // QEMU has ended
 		}
 	}
 }
 
-func (c *Console) connect(conn net.Conn) {
+// attach makes conn the guest's port; nil: there is none.
+func (c *Console) attach(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.serial != nil {
-		_ = c.serial.Close() // its reader sees the end
-	}
 	c.serial = conn
 	c.changed()
-}
-
-func (c *Console) disconnect(conn net.Conn) {
-	_ = conn.Close() // it has ended anyway
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.serial == conn {
-		c.serial = nil
-	}
 }
 
 // changed wakes all who wait for more; the lock must be held.

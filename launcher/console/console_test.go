@@ -150,7 +150,10 @@ func TestNewcomerSeesTheLast64KiB(t *testing.T) {
 func settled(t *testing.T, path string, n int, end string) string {
 	t.Helper()
 	buf := make([]byte, n)
-	for {
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the last of the replay is %q, want %q", buf[n-len(end):], end)
+		}
 		c := dial(t, path)
 		if _, err := io.ReadFull(c, buf); err != nil {
 			t.Fatal(err)
@@ -217,27 +220,26 @@ func TestCopyFollowsTheOutput(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- b.Copy(ctx, w) }()
-	var got [1]byte
-	for tick := time.NewTicker(time.Millisecond); ; <-tick.C { // until Copy has begun
+	heard := make(chan string)
+	go func() {
+		var first [1]byte
+		_, _ = r.Read(first[:]) // an error shows as a wrong byte
+		heard <- string(first[:])
+		_, _ = io.Copy(io.Discard, r) // until Copy has ended
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for got := ""; got == ""; { // Copy begins in its own time
 		say(t, guest, "x")
-		if c := make(chan error, 1); tryRead(r, got[:], c) {
-			break
+		select {
+		case got = <-heard:
+			if got != "x" {
+				t.Errorf("got %q", got)
+			}
+		case <-tick.C:
 		}
 	}
 	cancel()
-	go func() { _, _ = io.Copy(io.Discard, r) }() // what is left
 	must(t, <-done)
-	if got[0] != 'x' {
-		t.Errorf("got %q", got)
-	}
-}
-
-func tryRead(r io.Reader, p []byte, c chan error) bool {
-	go func() { _, err := r.Read(p); c <- err }()
-	select {
-	case err := <-c:
-		return err == nil
-	case <-time.After(5 * time.Second):
-		return false
-	}
+	must(t, w.Close())
 }
