@@ -48,6 +48,27 @@ func TestLauncherIsConfined(t *testing.T) {
 	}
 }
 
+// What a launcher Pod asks for is what it uses, and a margin (docs/decisions/0005-memory-overhead.md).
+func TestLauncherPodAsksForWhatItUses(t *testing.T) {
+	p := newPlace(t, "memory")
+	p.create(p.vm("web"))
+	p.phase("web", v1.Running, 2*time.Minute)
+	p.login("web", time.Minute)
+	pods := &corev1.PodList{}
+	p.must(theLab.Client.List(t.Context(), pods, client.InNamespace(p.ns)))
+	if len(pods.Items) != 1 {
+		t.Fatalf("the VM has %d Pods, want 1", len(pods.Items))
+	}
+	asked := float64(pods.Items[0].Spec.Containers[0].Resources.Requests.Memory().Value()) / (1 << 20)
+	used := 0.0
+	for _, proc := range lab.PodProcesses(p.ns + "_web") {
+		used += proc.Memory().PSS
+	}
+	if used == 0 || used > asked || asked > used+80 {
+		t.Errorf("the Pod asks for %.0f MiB and its processes use %.0f MiB: want a margin of 0 to 80", asked, used)
+	}
+}
+
 // Only virt-controller makes launcher Pods: nobody squats on a derived name or poses as a VMI's Pod.
 func TestLauncherPodsAreNotForged(t *testing.T) {
 	p := newPlace(t, "forged")
