@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Every shell block of the documentation is run as it stands, in order, a page at a time.
@@ -28,6 +29,10 @@ func TestCommandsInDocs(t *testing.T) {
 			cmd := theLab.Command(t.Context(), "bash", "-euxo", "pipefail", "-c", script)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
+			}
+			// A page that installs leaves a roll-out behind.
+			if err := theLab.Available(t.Context(), 4*time.Minute); err != nil {
+				t.Error(err)
 			}
 		})
 	}

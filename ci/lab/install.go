@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -82,13 +83,19 @@ func (l *Lab) Install(ctx context.Context) error {
 	return l.Available(ctx, 4*time.Minute)
 }
 
-// Available waits until the KubeVirt CR says Available, not Progressing, and that it has seen its last change.
+// Available waits until the KubeVirt CR says that what the operator stands for is installed, and all of it is there: it
+// says Available of the version before as well, until a new operator has looked at it.
 func (l *Lab) Available(ctx context.Context, limit time.Duration) error {
-	const path = `{.metadata.generation} {.status.observedGeneration} {.status.conditions[?(@.type=="Available")].status} {.status.conditions[?(@.type=="Progressing")].status} {.status.phase} {.status.conditions[*].message}`
+	const image = `jsonpath={.spec.template.spec.containers[0].image}`
+	const status = `jsonpath={.metadata.generation} {.status.observedGeneration} {.status.conditions[?(@.type=="Available")].status} {.status.conditions[?(@.type=="Progressing")].status} {.status.observedDeploymentConfig} {.status.phase} {.status.conditions[*].message}`
 	return Until(ctx, limit, "KubeVirt to be Available", func(ctx context.Context) (bool, string, error) {
-		out, err := l.Kubectl(ctx, "-n", "kubevirt", "get", "kubevirt", "kubevirt", "-o", "jsonpath="+path)
+		wanted, err := l.Kubectl(ctx, "-n", "kubevirt", "get", "deployment", "virt-operator", "-o", image)
+		if err != nil {
+			return false, "", err
+		}
+		out, err := l.Kubectl(ctx, "-n", "kubevirt", "get", "kubevirt", "kubevirt", "-o", status)
 		f := strings.Fields(out)
-		ok := len(f) >= 4 && f[0] == f[1] && f[2] == "True" && f[3] == "False"
+		ok := len(f) >= 5 && f[0] == f[1] && f[2] == "True" && f[3] == "False" && strings.Contains(f[4], strconv.Quote(wanted))
 		return ok, out, err
 	})
 }
