@@ -42,8 +42,16 @@ func (c *Controller) one(ctx context.Context, vmi *v1.VirtualMachineInstance, a 
 	case plan.Start:
 		return c.start(ctx, vmi, a.Pod)
 	case plan.Press:
-		if err := c.stop(ctx, vmi, a.Pod, (*link.Link).Shutdown); err != nil || !a.First {
+		err := c.stop(ctx, vmi, a.Pod, (*link.Link).Shutdown)
+		if errors.Is(err, errStale) {
 			return err
+		}
+		if err != nil {
+			log.FromContext(ctx).Info("the guest was not asked to shut down", "reason", err.Error())
+			return nil
+		}
+		if !a.First {
+			return nil
 		}
 		c.Events.Eventf(vmi, nil, k8sv1.EventTypeNormal, "ShuttingDown", "ShuttingDown", "The guest is asked to shut down.")
 		return nil

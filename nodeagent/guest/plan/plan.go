@@ -58,7 +58,8 @@ type Action interface{ String() string }
 // Start prepares the Pod's network and has the launcher start the guest.
 type Start struct{ Pod *k8sv1.Pod }
 
-// Press presses the guest's power button. First is set while the guest hasn't been asked before.
+// Press presses the guest's power button; it may be deaf, or just have ended, so that it fails is no failure. First is
+// set while the guest hasn't been asked before.
 type Press struct {
 	Pod   *k8sv1.Pod
 	First bool
@@ -143,7 +144,10 @@ func running(now time.Time, s Seen) Plan {
 		p.Recheck = now.Add(PressEvery)
 		return p
 	}
-	p.Actions = []Action{Press{s.Pod, s.Guest.GetPhase() != guestv1.State_PHASE_SHUTTING_DOWN}}
+	// A launcher whose Pod is deleted goes on asking by itself, at a pace that guests can bear.
+	if asked := s.Guest.GetPhase() == guestv1.State_PHASE_SHUTTING_DOWN; !asked || s.Pod.DeletionTimestamp == nil {
+		p.Actions = []Action{Press{s.Pod, !asked}}
+	}
 	p.Recheck = now.Add(PressEvery)
 	if deadline.Before(p.Recheck) {
 		p.Recheck = deadline

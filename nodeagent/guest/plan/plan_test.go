@@ -52,6 +52,12 @@ func pod() *k8sv1.Pod {
 	return p
 }
 
+func deletedPod() *k8sv1.Pod {
+	p := pod()
+	p.DeletionTimestamp = &metav1.Time{Time: now}
+	return p
+}
+
 func exitedPod(code int32, reason, message string) *k8sv1.Pod {
 	p := pod()
 	p.Status.ContainerStatuses = []k8sv1.ContainerStatus{{Name: "compute", State: k8sv1.ContainerState{
@@ -124,6 +130,10 @@ func TestPlans(t *testing.T) {
 			"asking the guest to shut down; phase Running; again in 5s"},
 		"deleted, asked, near the end": {Seen{VMI: vmi(v1.Running, deletedFor(28*time.Second)), Pod: pod(), Guest: guest(guestv1.State_PHASE_SHUTTING_DOWN)},
 			"asking the guest to shut down; phase Running; again in 2s"},
+		"deleted, asked, its Pod deleted too": {Seen{VMI: vmi(v1.Running, deletedFor(time.Second)), Pod: deletedPod(), Guest: guest(guestv1.State_PHASE_SHUTTING_DOWN)},
+			"phase Running; again in 5s"},
+		"deleted, not asked, its Pod deleted too": {Seen{VMI: vmi(v1.Running, deletedFor(time.Second)), Pod: deletedPod(), Guest: guest(guestv1.State_PHASE_RUNNING)},
+			"asking the guest to shut down; phase Running; again in 5s"},
 		"deleted, deaf": {Seen{VMI: vmi(v1.Running, deletedFor(30*time.Second)), Pod: pod(), Guest: guest(guestv1.State_PHASE_SHUTTING_DOWN)},
 			"ending the guest: terminationGracePeriodSeconds of 30 are over; phase Running; again in 5s"},
 		"deleted, no grace": {Seen{VMI: vmi(v1.Running, deletedFor(0), func(m *v1.VirtualMachineInstance) { m.Spec.TerminationGracePeriodSeconds = new(int64(0)) }), Pod: pod(), Guest: guest(guestv1.State_PHASE_RUNNING)},
