@@ -52,7 +52,9 @@ func (c *Controller) failing(vm *v1.VirtualMachine, reason, action string, err e
 	if err == nil {
 		return nil
 	}
-	c.Events.Eventf(vm, nil, k8sv1.EventTypeWarning, reason, action, "%s", err)
+	if !apierrors.HasStatusCause(err, k8sv1.NamespaceTerminatingCause) {
+		c.Events.Eventf(vm, nil, k8sv1.EventTypeWarning, reason, action, "%s", err)
+	}
 	return &condition.Failure{Reason: reason, Err: err}
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	k8sv1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -25,6 +27,9 @@ import (
 
 // Manager is the field manager of everything this controller writes to VMs, and of the VMIs it makes.
 const Manager = "virt-controller-vm"
+
+// whileTerminating is when to look again at what can't be made because its namespace is being deleted.
+const whileTerminating = 10 * time.Second
 
 // Controller is the loop's shell.
 type Controller struct {
@@ -60,6 +65,9 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	err = c.applier().Status(ctx, seen.VM, &status)
 	if client.IgnoreNotFound(err) != nil {
 		return time.Time{}, errors.Join(failed, fmt.Errorf("writing status of VM %s: %w", key, err))
+	}
+	if apierrors.HasStatusCause(failed, k8sv1.NamespaceTerminatingCause) {
+		return now.Add(whileTerminating), nil // the VM goes with its namespace
 	}
 	return p.Recheck, failed
 }

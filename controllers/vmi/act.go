@@ -70,6 +70,9 @@ func (c *Controller) createPod(ctx context.Context, a plan.CreatePod) error {
 		}
 		return err
 	}
+	if apierrors.HasStatusCause(err, k8sv1.NamespaceTerminatingCause) {
+		return err
+	}
 	if err != nil {
 		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, plan.ReasonFailedCreate, "CreatePod", "%s", err)
 		return err

@@ -29,6 +29,9 @@ import (
 // Manager is the field manager of everything this controller writes to VMIs and Pods.
 const Manager = "virt-controller-vmi"
 
+// whileTerminating is when to look again at what can't be made because its namespace is being deleted.
+const whileTerminating = 10 * time.Second
+
 // Controller is the loop's shell.
 type Controller struct {
 	// Client reads from a cache, Live from the API server.
@@ -81,6 +84,9 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	err = c.applier().Status(ctx, seen.VMI, &status, opts...)
 	if client.IgnoreNotFound(err) != nil {
 		return time.Time{}, errors.Join(failed, fmt.Errorf("writing status of VMI %s: %w", key, err))
+	}
+	if apierrors.HasStatusCause(failed, k8sv1.NamespaceTerminatingCause) {
+		return now.Add(whileTerminating), nil // the VMI goes with its namespace
 	}
 	return p.Recheck, failed
 }

@@ -16,9 +16,10 @@ import (
 // client knows are kept, the rest counts as ErrImagePull.
 var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
 
-// following reports what becomes of the Pod until its launcher runs, and hands over then.
+// following reports what becomes of the Pod until its launcher runs, and hands over then. What the node agent doesn't
+// wait for, the Pod's gate and the VMI's label, comes in the rounds after.
 func following(now time.Time, s Seen) Plan {
-	p := Plan{Actions: append(hold(s), gate(now, s)...)}
+	p := Plan{Actions: hold(s)}
 	before := s.VMI.Status.Phase != v1.Scheduled
 	waiting, pulling := pullFailure(s.Pod)
 	settled := s.Pod.CreationTimestamp.Add(settleAfter)
@@ -27,10 +28,9 @@ func following(now time.Time, s Seen) Plan {
 		p.Status = status(now, s, v1.Failed)
 		p.Status.Reason = ReasonLauncherEnded
 	case !s.PhaseOurs || !before:
-		p.Actions = append(p.Actions, label(s)...)
+		p.Actions = append(append(p.Actions, gate(now, s)...), label(s)...)
 		p.Status = status(now, s, s.VMI.Status.Phase)
 	case running(s.Pod) && s.Pod.DeletionTimestamp == nil:
-		p.Actions = append(p.Actions, label(s)...)
 		p.Status = status(now, s, v1.Scheduled)
 	case pulling:
 		p.Status = problem(now, s, v1.Scheduling, waiting.Reason, waiting.Message)
