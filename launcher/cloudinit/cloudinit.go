@@ -34,7 +34,8 @@ type Secrets interface {
 	ReadFile(name string) ([]byte, error)
 }
 
-// From reads a NoCloud source. instance is an ID that is new with each VMI, hostname the guest's.
+// From reads a NoCloud source. instance is the ID of the machine, hostname the guest's. Errors name the field of the
+// source.
 func From(source *v1.CloudInitNoCloudSource, secrets Secrets, instance, hostname string) (Seed, error) {
 	s := Seed{Meta: fmt.Appendf(nil, "instance-id: %s\nlocal-hostname: %s\n", instance, hostname)}
 	var err error
@@ -59,7 +60,7 @@ func data(p part, secrets Secrets) ([]byte, error) {
 		return nil, err
 	}
 	if len(raw) > Largest {
-		return nil, fmt.Errorf("cloudInitNoCloud.%s: %d bytes, at most %d", p.field, len(raw), Largest)
+		return nil, fmt.Errorf("%s: %d bytes, at most %d", p.field, len(raw), Largest)
 	}
 	return raw, nil
 }
@@ -75,11 +76,11 @@ func (p part) read(secrets Secrets) ([]byte, error) {
 			}
 			errs = append(errs, err)
 		}
-		return nil, fmt.Errorf("cloudInitNoCloud.%sSecretRef: the Secret has none of the keys %q: %w", p.field, p.keys, errors.Join(errs...))
+		return nil, fmt.Errorf("%sSecretRef: the Secret has none of the keys %q: %w", p.field, p.keys, errors.Join(errs...))
 	case p.base64 != "":
 		raw, err := base64.StdEncoding.DecodeString(p.base64)
 		if err != nil {
-			return nil, fmt.Errorf("cloudInitNoCloud.%sBase64: must be standard base64: %w", p.field, err)
+			return nil, fmt.Errorf("%sBase64: must be standard base64: %w", p.field, err)
 		}
 		return raw, nil
 	case p.plain != "":

@@ -22,20 +22,22 @@ const diskDir = "disk"
 const (
 	qcow2Magic       = 0x514649fb
 	qcow2HeaderBytes = 80
-	backingOffset    = 8
 	versionOffset    = 4
+	backingOffset    = 8
+	cryptOffset      = 32
 	featuresOffset   = 72
 	externalDataFile = 1 << 2
 )
 
 // image returns the disk image in the root file system of a containerDisk: the file at path, or the only one in /disk.
+// A path that leads out is refused by os.Root.
 func image(dir, path string) (domain.Source, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return domain.Source{}, fmt.Errorf("opening the image: %w", err)
 	}
 	defer root.Close()
-	name := strings.TrimPrefix(filepath.Clean("/"+path), "/")
+	name := strings.TrimPrefix(path, "/")
 	if path == "" {
 		if name, err = only(root); err != nil {
 			return domain.Source{}, err
@@ -99,6 +101,9 @@ func Format(r io.ReaderAt) (domain.Format, error) {
 	}
 	if binary.BigEndian.Uint64(header[backingOffset:]) != 0 {
 		return "", errors.New("a qcow2 image with a backing file: flatten it with qemu-img convert")
+	}
+	if binary.BigEndian.Uint32(header[cryptOffset:]) != 0 {
+		return "", errors.New("an encrypted qcow2 image: decrypt it with qemu-img convert")
 	}
 	if binary.BigEndian.Uint32(header[versionOffset:]) >= 3 && binary.BigEndian.Uint64(header[featuresOffset:])&externalDataFile != 0 {
 		return "", errors.New("a qcow2 image with an external data file: flatten it with qemu-img convert")
