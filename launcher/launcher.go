@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +29,8 @@ import (
 const (
 	// terminationLog is where the kubelet looks for the reason of an exit; source: Kubernetes' default.
 	terminationLog = "/dev/termination-log"
+	// maxReason of an exit in bytes; the kubelet keeps 4 KiB.
+	maxReason = 1 << 10
 	// startTimeout is how long libvirtd may take to serve.
 	startTimeout = 30 * time.Second
 )
@@ -54,8 +57,9 @@ func Execute() int {
 	}
 	exit := run(context.Background(), o)
 	slog.Info("ending", "code", exit.Code, "reason", exit.Why)
+	why := strings.Join(strings.Fields(exit.Why), " ") // one line
 	// What can't be written there is in the log.
-	_ = os.WriteFile(terminationLog, []byte(exit.Why), 0o644)
+	_ = os.WriteFile(terminationLog, []byte(why[:min(len(why), maxReason)]), 0o644)
 	return exit.Code
 }
 
@@ -82,6 +86,10 @@ func run(ctx context.Context, o options) guest.Exit {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	doors, err := open()
+	if err != nil {
+		return guest.Exit{Code: 1, Why: err.Error()}
+	}
 	start, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
 	work := filepath.Join(guestv1.RunDir, "libvirt.d")
@@ -95,47 +103,49 @@ func run(ctx context.Context, o options) guest.Exit {
 			g.Stop(time.Now())
 		}
 	}()
-	finished, err := serveAll(ctx, o, g, work)
-	if err != nil {
-		return guest.Exit{Code: 1, Why: err.Error()}
-	}
+	finished := doors.serve(ctx, g, &preparer{
+		options: o, work: work, console: console.New(), ctx: ctx,
+		sockets: domain.Sockets{Serial: inRun("serial0.sock"), Agent: inRun("agent.sock"), VNC: inRun("vnc.sock")},
+		disks:   disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir},
+	})
 	exit := g.Loop(ctx)
 	cancel()
 	<-finished // watchers have the last state now
 	return exit
 }
 
-// serveAll opens the sockets and serves on them until ctx ends; finished is closed when that is done.
-func serveAll(ctx context.Context, o options, g *guest.Guest, work string) (finished <-chan struct{}, err error) {
-	sockets := domain.Sockets{
-		Serial: filepath.Join(guestv1.RunDir, "serial0.sock"),
-		Agent:  filepath.Join(guestv1.RunDir, "agent.sock"),
-		VNC:    filepath.Join(guestv1.RunDir, "vnc.sock"),
-	}
-	var open []net.Listener
-	for _, path := range []string{sockets.Serial, filepath.Join(guestv1.RunDir, guestv1.ConsoleSocket), filepath.Join(guestv1.RunDir, guestv1.GuestSocket)} {
-		l, err := console.Listen(path)
-		if err != nil {
-			return nil, fmt.Errorf("opening %s: %w", path, err)
+func inRun(name string) string { return filepath.Join(guestv1.RunDir, name) }
+
+// doors are the sockets that others connect to.
+type doors struct{ serial, console, guest net.Listener }
+
+// open opens them all before anything slow is done: a node agent that connects early waits for its answer instead of
+// trying again later.
+func open() (d doors, err error) {
+	for _, door := range []struct {
+		name string
+		l    *net.Listener
+	}{{"serial0.sock", &d.serial}, {guestv1.ConsoleSocket, &d.console}, {guestv1.GuestSocket, &d.guest}} {
+		if *door.l, err = console.Listen(inRun(door.name)); err != nil {
+			return d, fmt.Errorf("opening %s: %w", door.name, err)
 		}
-		open = append(open, l)
 	}
-	c := console.New()
-	p := &preparer{
-		options: o, work: work, sockets: sockets, console: c, ctx: ctx,
-		disks: disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir},
-	}
+	return d, nil
+}
+
+// serve serves on them until ctx ends; finished is closed when the node agent has had its last answer.
+func (d doors) serve(ctx context.Context, g *guest.Guest, p *preparer) (finished <-chan struct{}) {
 	go func() {
-		if err := c.Serve(ctx, open[0], open[1]); err != nil {
+		if err := p.console.Serve(ctx, d.serial, d.console); err != nil {
 			slog.Error("serving the console", "error", err)
 		}
 	}()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := serve.New(g, p.prepare).Serve(ctx, open[2]); err != nil && ctx.Err() == nil {
+		if err := serve.New(g, p.prepare).Serve(ctx, d.guest); err != nil && ctx.Err() == nil {
 			slog.Error("serving the node agent", "error", err)
 		}
 	}()
-	return done, nil
+	return done
 }

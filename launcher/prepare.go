@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
@@ -40,12 +42,15 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if vmi.Namespace != p.namespace || vmi.Name != p.name || string(vmi.UID) != p.uid {
-		return serve.Prepared{}, fmt.Errorf("this is the launcher of VMI %s/%s with UID %s, not of %s/%s with UID %s", p.namespace, p.name, p.uid, vmi.Namespace, vmi.Name, vmi.UID)
+		return serve.Prepared{}, serve.Refuse(fmt.Errorf("this is the launcher of VMI %s/%s with UID %s, not of %s/%s with UID %s", p.namespace, p.name, p.uid, vmi.Namespace, vmi.Name, vmi.UID))
 	}
 	if err := libvirt.SeedCache(p.work, r.GetNode().GetCapabilityCache()); err != nil {
 		slog.Warn("libvirt has to ask QEMU for its capabilities", "error", err) // slower, no worse
 	}
 	sources, err := p.disks.Prepare(ctx, vmi)
+	if refusal := (*field.Error)(nil); errors.As(err, &refusal) {
+		return serve.Prepared{}, serve.Refuse(err)
+	}
 	if err != nil {
 		return serve.Prepared{}, err
 	}
@@ -55,7 +60,7 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	}
 	d, err := domain.Convert(vmi, domain.Facts{KVM: r.GetNode().GetKvm(), Sources: sources, Interfaces: interfaces, Sockets: p.sockets})
 	if err != nil {
-		return serve.Prepared{}, err
+		return serve.Prepared{}, serve.Refuse(err)
 	}
 	xml, err := d.Marshal()
 	if err != nil {
@@ -87,15 +92,16 @@ func (p *preparer) interfaces(list []*guestv1.Interface) (map[string]domain.Inte
 
 // serve hands out the lease for as long as the launcher lives.
 func (p *preparer) serve(bridge string, l dhcp.Lease) error {
-	if _, err := net.InterfaceByName(bridge); err != nil {
-		return fmt.Errorf("finding bridge %s: %w", bridge, err)
+	server, err := dhcp.Listen(bridge, l)
+	if err != nil {
+		return err
 	}
 	if p.serving == nil {
 		p.serving = map[string]bool{}
 	}
 	p.serving[bridge] = true
 	go func() {
-		if err := dhcp.Serve(p.ctx, bridge, l); err != nil {
+		if err := server.Serve(p.ctx); err != nil {
 			slog.Error("the guest gets no address", "error", err)
 		}
 	}()

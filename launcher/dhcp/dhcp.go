@@ -34,16 +34,27 @@ type Lease struct {
 	MTU uint16
 }
 
-// Serve answers on the bridge until ctx ends. Errors: the bridge is not there, the port can't be had.
-func Serve(ctx context.Context, bridge string, l Lease) error {
+// Server hands out one lease on one bridge.
+type Server struct {
+	bridge string
+	server *server4.Server
+}
+
+// Listen opens the DHCP port of the bridge. Errors: the bridge is not there, the port can't be had.
+func Listen(bridge string, l Lease) (*Server, error) {
 	server, err := server4.NewServer(bridge, &net.UDPAddr{IP: net.IPv4zero, Port: dhcpv4.ServerPort}, l.handle)
 	if err != nil {
-		return fmt.Errorf("serving DHCP on %s: %w", bridge, err)
+		return nil, fmt.Errorf("opening the DHCP port of %s: %w", bridge, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	return &Server{bridge, server}, nil
+}
+
+// Serve answers until ctx ends.
+func (s *Server) Serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.server.Close() })
 	defer stop()
-	if err := server.Serve(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("serving DHCP on %s: %w", bridge, err)
+	if err := s.server.Serve(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serving DHCP on %s: %w", s.bridge, err)
 	}
 	return nil
 }

@@ -4,8 +4,9 @@ package serve
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,7 +24,7 @@ import (
 const (
 	maxVMI     = 1 << 20
 	maxRequest = 8 << 20
-	maxMessage = 1 << 10
+	maxMessage = 1 << 10 // of a text in an answer
 )
 
 // Prepared is a guest that is ready to be started.
@@ -33,8 +34,14 @@ type Prepared struct {
 	Targets map[string]string
 }
 
-// Prepare makes all that a VMI's guest needs. It may be called again with the same request.
+// Prepare makes all that a VMI's guest needs. It may be called again with the same request. An error for which the
+// request is to blame comes from Refuse; any other may be gone the next time.
 type Prepare func(context.Context, *v1.VirtualMachineInstance, *guestv1.SyncVirtualMachineRequest) (Prepared, error)
+
+// Refuse marks an error as the request's fault.
+func Refuse(err error) error { return refusal{err} }
+
+type refusal struct{ error }
 
 // Server is a guestv1.GuestServer.
 type Server struct {
@@ -97,8 +104,11 @@ func (s *Server) start(ctx context.Context, r *guestv1.SyncVirtualMachineRequest
 		return status.Errorf(codes.InvalidArgument, "reading the VMI: %v", err)
 	}
 	ready, err := s.prepare(ctx, vmi, r)
+	if errors.As(err, &refusal{}) {
+		return status.Error(codes.InvalidArgument, plain(err.Error()))
+	}
 	if err != nil {
-		return status.Error(codes.InvalidArgument, err.Error())
+		return status.Error(codes.Unavailable, plain(err.Error()))
 	}
 	disks := make([]*guestv1.Disk, 0, len(ready.Targets))
 	for i := range vmi.Spec.Domain.Devices.Disks {
@@ -108,7 +118,7 @@ func (s *Server) start(ctx context.Context, r *guestv1.SyncVirtualMachineRequest
 	<-s.disks
 	s.disks <- disks
 	if err := s.guest.SyncVMI(ctx, ready.XML); err != nil {
-		return status.Error(codes.Internal, err.Error())
+		return status.Error(codes.Internal, plain(err.Error()))
 	}
 	return nil
 }
@@ -150,7 +160,7 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 		return nil, status.Error(codes.InvalidArgument, "no act, or one that is not known here")
 	}
 	if err != nil {
-		return nil, status.Error(codes.FailedPrecondition, err.Error())
+		return nil, status.Error(codes.FailedPrecondition, plain(err.Error()))
 	}
 	return &guestv1.ActResponse{}, nil
 }
@@ -166,13 +176,18 @@ var reasons = map[driver.Why]guestv1.State_StopReason{
 	driver.Crashed: guestv1.State_STOP_REASON_CRASHED, driver.Failed: guestv1.State_STOP_REASON_FAILED,
 }
 
+// plain makes a text fit a message: UTF-8 of bounded length, whatever a guest's image put into it.
+func plain(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
+
 func (s *Server) state() *guestv1.State {
 	r, _ := s.guest.Report()
 	disks := <-s.disks
 	s.disks <- disks
 	state := &guestv1.State{
 		Phase: phases[r.State.Phase], StopReason: reasons[r.State.Why], Machine: r.State.Machine, Disks: disks,
-		Message: fmt.Sprintf("%.*s", maxMessage, r.Message),
+		Message: plain(r.Message),
 	}
 	if !r.State.Started.IsZero() {
 		state.Started = timestamppb.New(r.State.Started)

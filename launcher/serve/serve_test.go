@@ -26,7 +26,10 @@ const xml = `<domain type="qemu"><os><type machine="q35">hvm</type></os><devices
 
 func prepare(_ context.Context, vmi *v1.VirtualMachineInstance, _ *guestv1.SyncVirtualMachineRequest) (serve.Prepared, error) {
 	if vmi.Name == "bad" {
-		return serve.Prepared{}, errors.New("spec.domain.cpu.cores: Invalid value: 0: must be at least 1")
+		return serve.Prepared{}, serve.Refuse(errors.New("spec.domain.cpu.cores: Invalid value: 0: must be at least 1"))
+	}
+	if vmi.Name == "unlucky" {
+		return serve.Prepared{}, errors.New("no space left, \xff" + strings.Repeat("x", 1<<20))
 	}
 	return serve.Prepared{XML: xml, Targets: map[string]string{"root": "vda"}}, nil
 }
@@ -92,6 +95,7 @@ func TestRefusals(t *testing.T) {
 		"protocol":  {&guestv1.SyncVirtualMachineRequest{}, codes.FailedPrecondition, "protocol 0"},
 		"no JSON":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte("{")}, codes.InvalidArgument, "reading the VMI"},
 		"too large": {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: make([]byte, 1<<20+1)}, codes.InvalidArgument, "at most"},
+		"bad luck":  {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"unlucky"}}`)}, codes.Unavailable, "no space left, xxx"},
 		"a field":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"bad"}}`)}, codes.InvalidArgument, "spec.domain.cpu.cores"},
 	} {
 		_, err := c.SyncVirtualMachine(t.Context(), tc.req)

@@ -8,7 +8,7 @@ import (
 	"virtstack.io/virtstack/launcher/driver"
 )
 
-// PressEvery is how often the power button of a guest that is to go is pressed; source: contract §5.
+// PressEvery is how often the power button of a guest that is to go is pressed; source: contract of KubeVirt.
 const PressEvery = 5 * time.Second
 
 // Seen are one round's facts.
@@ -74,7 +74,9 @@ func do(a Action) Plan { return Plan{Actions: []Action{a}} }
 func stop(now time.Time, s Seen) Plan {
 	deadline := s.StopSince.Add(s.Grace)
 	if !now.Before(deadline) {
-		return do(Destroy{fmt.Sprintf("it did not shut down within %s", s.Grace)})
+		p := do(Destroy{fmt.Sprintf("it did not shut down within %s", s.Grace)})
+		p.Recheck = now.Add(PressEvery) // if that fails
+		return p
 	}
 	next := s.Pressed.Add(PressEvery)
 	var p Plan
