@@ -15,6 +15,7 @@ import (
 
 const usage = `usage: images [flags] build [name...]    build what is not up to date; all images if none is named
        images [flags] verify [name...]   run what the images hold: libvirt and QEMU, and the guest in it
+       images [flags] contract           test the launcher's driver on the libvirt and QEMU of its image
 
 images: virtstack, virt-launcher, guest
 `
@@ -55,6 +56,8 @@ func run(ctx context.Context, args []string) error {
 		return b.build(ctx, names)
 	case "verify":
 		return b.verify(ctx, names)
+	case "contract":
+		return b.contract(ctx)
 	}
 	flags.Usage()
 	return fmt.Errorf("unknown command %q", verb)
