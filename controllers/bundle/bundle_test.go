@@ -52,7 +52,7 @@ func start(t *testing.T) *tenant {
 		t.Fatal(err)
 	}
 	x.controller = &Controller{
-		client: own, status: apply.Applier{Client: own, Manager: fieldManager},
+		client: own, live: own, status: apply.Applier{Client: own, Manager: fieldManager},
 		events: events.NewFakeRecorder(1000), builds: newBuilds(),
 		as: impersonating(cfg, client.Options{Scheme: e.Client.Scheme(), Mapper: own.RESTMapper()}),
 	}

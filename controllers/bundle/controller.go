@@ -26,6 +26,7 @@ const fieldManager = "virt-bundles"
 // Controller brings about what a Bundle asks for.
 type Controller struct {
 	client client.Client
+	live   client.Reader // without a cache
 	status apply.Applier
 	events events.EventRecorder
 	as     func(namespace, account string) (client.Client, error)
@@ -58,7 +59,7 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 		return time.Time{}, nil
 	}
 	c.tell(b, p.Status)
-	if err := c.status.Status(ctx, b, &p.Status, apply.Keep("inventory.entries")); err != nil {
+	if err := c.status.Status(ctx, b, &p.Status); err != nil {
 		return time.Time{}, fmt.Errorf("writing status of Bundle %s: %w", key, err)
 	}
 	return p.Recheck, nil

@@ -24,12 +24,13 @@ import (
 
 // round is what one round has seen, and what is behind it.
 type round struct {
-	bundle   *v1alpha1.Bundle
-	seen     plan.Seen
-	client   client.Client // with the rights of the Bundle's account
-	releaser *release.Releaser
-	objects  []build.Object
-	changes  release.Changes
+	bundle    *v1alpha1.Bundle
+	seen      plan.Seen
+	client    client.Client // with the rights of the Bundle's account
+	releaser  *release.Releaser
+	objects   []build.Object
+	changes   release.Changes
+	powerless bool // the account has lost the rights to what was applied
 }
 
 func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, error) {
@@ -43,7 +44,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 	}
 	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b))}
 	if b.DeletionTimestamp != nil {
-		return r, r.observeLeft(ctx)
+		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))
 	}
 	if err := c.built(ctx, r); err != nil {
 		r.seen.Failure = cause(r, err)
@@ -147,11 +148,33 @@ func (r *round) observeLeft(ctx context.Context) error {
 	}
 	left, err := r.releaser.Present(ctx, release.Without(refs, release.Refs(unwrap(r.objects))))
 	if apierrors.IsForbidden(err) {
-		r.seen.Left = entries(refs) // the account has lost its rights: they count as left until the deadline
+		r.seen.Left, r.powerless = entries(refs), true // they count as left until the deadline
 		return nil
 	}
 	r.seen.Left = entries(left)
 	return err
+}
+
+// leaveToNamespace takes what is in the Bundle's own namespace off the list when that namespace is going: Kubernetes
+// removes all of it, the account's rights often first, and the finalizer of a Bundle must not keep it.
+func (c *Controller) leaveToNamespace(ctx context.Context, r *round) error {
+	if !r.powerless {
+		return nil
+	}
+	var ns corev1.Namespace
+	if err := c.live.Get(ctx, client.ObjectKey{Name: r.bundle.Namespace}, &ns); err != nil {
+		return fmt.Errorf("reading namespace %s: %w", r.bundle.Namespace, err)
+	}
+	if ns.DeletionTimestamp == nil {
+		return nil
+	}
+	refs, err := parse(r.seen.Left)
+	if err != nil {
+		return err
+	}
+	elsewhere := slices.DeleteFunc(refs, func(ref release.Ref) bool { return ref.Namespace == ns.Name })
+	r.seen.Left = entries(elsewhere)
+	return nil
 }
 
 // refusal names file, object and commit of everything that was refused. What the API server says of a Secret is left

@@ -37,6 +37,7 @@ func Process() process.Process {
 func Setup(_ context.Context, mgr ctrl.Manager) error {
 	c := &Controller{
 		client: mgr.GetClient(),
+		live:   mgr.GetAPIReader(),
 		status: apply.Applier{Client: mgr.GetClient(), Manager: fieldManager},
 		events: mgr.GetEventRecorder(names.Bundles),
 		as:     impersonating(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
@@ -209,6 +211,37 @@ func TestDeletionRemovesWhatWasApplied(t *testing.T) {
 				t.Errorf("prune is %v, and the object is there: %v", prune, !prune)
 			}
 		})
+	}
+}
+
+func TestCommitThatRemovesEverything(t *testing.T) {
+	x := start(t)
+	x.repo.Commit("kustomization.yaml", "resources: [a.yaml]\n")
+	x.repo.Commit("a.yaml", settings("a", "one"))
+	x.create(x.bundle)
+	x.settle()
+	x.repo.Commit("kustomization.yaml", "resources: []\n")
+	hash := x.drop("a.yaml")
+	b := x.settle()
+	x.ready(b, "main@sha1:"+hash)
+	if x.exists(&corev1.ConfigMap{}, "a") || b.Status.Inventory != nil {
+		t.Errorf("left: %v", b.Status.Inventory)
+	}
+}
+
+// A namespace that goes takes the account's rights along before the Bundle has gone: neither waits for the other.
+func TestNamespaceGoesWithItsBundle(t *testing.T) {
+	x := start(t)
+	x.repo.Commit("a.yaml", settings("a", "one"))
+	x.create(x.bundle)
+	x.settle()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: x.namespace}}
+	if err := errors.Join(x.Client.Delete(t.Context(), ns), x.Client.Delete(t.Context(), x.bundle),
+		x.Client.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(x.namespace))); err != nil {
+		t.Fatal(err)
+	}
+	if b := x.settle(); b.UID != "" {
+		t.Errorf("the Bundle is still there: %v", b.Status.Conditions)
 	}
 }
 

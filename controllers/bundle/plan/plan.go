@@ -119,7 +119,7 @@ func For(now time.Time, s Seen) Plan {
 	}
 	if !recorded(s) {
 		p := Plan{Status: progress(now, s, Progressing, "applying "+s.Revision), Recheck: now.Add(time.Millisecond)}
-		p.Status.Inventory = &v1alpha1.ResourceInventory{Entries: union(s.Wanted, inventory(b))}
+		p.Status.Inventory = holding(union(s.Wanted, inventory(b)))
 		return p
 	}
 	if len(s.Changes) > 0 {
@@ -148,7 +148,7 @@ func finish(now time.Time, s Seen) Plan {
 	}
 	st := base(s)
 	st.LastAppliedRevision = s.Revision
-	st.Inventory = &v1alpha1.ResourceInventory{Entries: s.Wanted}
+	st.Inventory = holding(s.Wanted)
 	st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionTrue, Succeeded, "applied revision " + s.Revision})
 	return Plan{Status: st, Recheck: now.Add(interval(b))}
 }

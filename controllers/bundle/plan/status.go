@@ -125,6 +125,14 @@ func inventory(b *v1alpha1.Bundle) []v1alpha1.ResourceRef {
 }
 
 // recorded tells whether the inventory names all that is wanted: what is applied is written down first.
+// holding returns the inventory of these objects; of none it is absent: an empty list has no place in an apply.
+func holding(refs []v1alpha1.ResourceRef) *v1alpha1.ResourceInventory {
+	if len(refs) == 0 {
+		return nil
+	}
+	return &v1alpha1.ResourceInventory{Entries: refs}
+}
+
 func recorded(s Seen) bool { return len(minus(s.Wanted, inventory(s.Bundle))) == 0 }
 
 func minus(refs, other []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
