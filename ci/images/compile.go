@@ -14,7 +14,9 @@ import (
 
 // Build constraints of the launcher's libvirt binding: it opens libvirt's libraries when it runs, so that neither
 // headers nor libraries of libvirt are needed to build it, and it leaves out the driver that the image does not have.
-const launcherTags = "libvirt_dlopen,libvirt_without_lxc"
+// grpcnotrace leaves out gRPC's debug pages: with their templates the linker has to keep every exported method, which
+// makes the launcher 24 MB instead of 17, and 7 MiB more of it resident.
+const launcherTags = "libvirt_dlopen,libvirt_without_lxc,grpcnotrace"
 
 // compile builds packages beneath cmd or elsewhere into one directory, one file each, and returns those files. What is
 // up to date is not linked again.
