@@ -85,7 +85,7 @@ func For(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) Want {
 	case v1.RunStrategyManual:
 		return manual(vm, vmi)
 	case v1.RunStrategyOnce:
-		return Want{Present, "run strategy Once"}
+		return once(vm, vmi)
 	default:
 		return Want{Keep, fmt.Sprintf("run strategy %s is unknown", s)}
 	}
@@ -112,6 +112,14 @@ func rerun(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) Want {
 		return Want{Absent, "the guest shut down"}
 	}
 	return Want{Keep, "run strategy RerunOnFailure"}
+}
+
+// once runs a guest again only when its VMI was deleted by somebody else: a stop that was asked for stays asked for.
+func once(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) Want {
+	if r := vm.Status.StateChangeRequests; vmi == nil && len(r) > 0 && r[0].Action == v1.StopRequest {
+		return Want{Keep, "stop requested"}
+	}
+	return Want{Present, "run strategy Once"}
 }
 
 func manual(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) Want {

@@ -20,8 +20,8 @@ func stopAsked(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) bool {
 	return vmi != nil && len(r) > 0 && r[0].Action == v1.StopRequest && r[0].UID != nil && *r[0].UID == vmi.UID
 }
 
-// Requests returns the start and stop requests that are still to be met: a stop is met when its VMI is gone, a start
-// when a VMI runs or the run strategy is Halted, which is the spec's to change. A guest that failed under
+// Requests returns the start and stop requests that are still to be met: a stop is met when its VMI is gone (under Once,
+// which would run the guest again, it stays), a start when a VMI runs or the run strategy is Halted, which is the spec's to change. A guest that failed under
 // RerunOnFailure adds a start, which is recorded before the VMI is deleted. The VM is not changed.
 func Requests(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) []v1.VirtualMachineStateChangeRequest {
 	var out []v1.VirtualMachineStateChangeRequest
@@ -40,7 +40,10 @@ func Requests(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) []v1.Virtua
 func met(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance, r v1.VirtualMachineStateChangeRequest) bool {
 	switch r.Action {
 	case v1.StopRequest:
-		return vmi == nil || r.UID == nil || *r.UID != vmi.UID
+		if vmi == nil {
+			return Strategy(vm) != v1.RunStrategyOnce
+		}
+		return r.UID == nil || *r.UID != vmi.UID
 	case v1.StartRequest:
 		live := vmi != nil && vmi.DeletionTimestamp == nil && !Final(vmi)
 		return live || Strategy(vm) == v1.RunStrategyHalted
