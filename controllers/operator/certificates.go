@@ -71,11 +71,11 @@ func (c *Certifier) Round(ctx context.Context, key types.NamespacedName, now tim
 	}
 	recheck := pki.Due(fresh, p)
 	for _, h := range certified {
-		end, err := c.renew(ctx, now, h, terms{fresh, p})
+		due, err := c.renew(ctx, now, h, terms{fresh, p})
 		if err != nil {
 			return time.Time{}, fmt.Errorf("renewing %s: %w", h.secret, err)
 		}
-		if due := end.Add(-p.ServerBefore); due.Before(recheck) {
+		if due.Before(recheck) {
 			recheck = due
 		}
 	}
@@ -94,14 +94,18 @@ func policy(kv *v1.KubeVirt) pki.Policy {
 	return p
 }
 
+// shortest is the least a certificate lasts: several times pki.Overlap, so that an authority is replaced in time.
+const shortest = time.Hour
+
+// life bounds what the KubeVirt asks for: each certificate is used for a fifth of its life before the next is made.
 func life(usual time.Duration, c *v1.CertConfig) (lasts, before time.Duration) {
 	lasts = usual
 	if c != nil && c.Duration != nil {
-		lasts = c.Duration.Duration
+		lasts = max(c.Duration.Duration, shortest)
 	}
 	before = lasts / 5
 	if c != nil && c.RenewBefore != nil {
-		before = min(c.RenewBefore.Duration, lasts)
+		before = min(max(c.RenewBefore.Duration, 0), lasts*4/5)
 	}
 	return lasts, before
 }
@@ -163,6 +167,7 @@ type terms struct {
 	policy    pki.Policy
 }
 
+// renew returns when the holder's certificate is due next.
 func (c *Certifier) renew(ctx context.Context, now time.Time, h holder, t terms) (time.Time, error) {
 	var s corev1.Secret
 	if err := get(ctx, c.live, h.secret, &s); err != nil {
@@ -176,7 +181,7 @@ func (c *Certifier) renew(ctx context.Context, now time.Time, h holder, t terms)
 	if string(fresh.Cert) != string(old.Cert) {
 		err = c.apply(ctx, secret(h.secret, fresh))
 	}
-	return pki.End(fresh), err
+	return pki.RenewAt(fresh, t.policy), err
 }
 
 func (c *Certifier) apply(ctx context.Context, o client.Object) error {

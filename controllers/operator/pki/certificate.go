@@ -23,7 +23,7 @@ type Identity struct {
 
 // Renew returns the pair to use now for id: the given one while it is valid, fits and is not due, else a new one.
 func Renew(now time.Time, old Pair, a Authority, id Identity, p Policy) (Pair, error) {
-	if c := parse(old); c != nil && fits(c, id) && trusted(c, a, now) && now.Before(c.NotAfter.Add(-p.ServerBefore)) {
+	if c := parse(old); c != nil && fits(c, id) && trusted(c, a, now) && now.Before(due(c, p)) {
 		return old, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -37,12 +37,19 @@ func Renew(now time.Time, old Pair, a Authority, id Identity, p Policy) (Pair, e
 	return pair(der, key)
 }
 
-// End returns when the pair ends, zero for one that can't be read.
-func End(p Pair) time.Time {
+// RenewAt returns when Renew will have something to do, zero for a pair that can't be read.
+func RenewAt(p Pair, policy Policy) time.Time {
 	if c := parse(p); c != nil {
-		return c.NotAfter
+		return due(c, policy)
 	}
 	return time.Time{}
+}
+
+// due waits for a fifth of the life that a certificate really has: one that ends early, with its authority, would else
+// be due again as soon as it is made.
+func due(c *x509.Certificate, p Policy) time.Time {
+	life := c.NotAfter.Sub(c.NotBefore.Add(skew))
+	return c.NotAfter.Add(-min(p.ServerBefore, life*4/5))
 }
 
 // Sign returns a PEM certificate for a public key whose holder has proved to be peer. It lives for at most life.

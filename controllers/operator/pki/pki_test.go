@@ -117,6 +117,19 @@ func TestRotationNeverBreaksTrust(t *testing.T) {
 	}
 }
 
+// An authority that ends before the certificate is due would make each new one due at once.
+func TestNoCertificateIsDueWhenItIsMade(t *testing.T) {
+	a := rotate(t, start, pki.Authority{})
+	now, made, p := start.Add(165*time.Hour), 0, pki.Pair{}
+	for end := start.Add(167 * time.Hour); now.Before(end); now = pki.RenewAt(p, policy) {
+		p = renew(t, now, p, a)
+		made++
+	}
+	if made > 20 {
+		t.Errorf("%d certificates were made in the two hours before the last", made)
+	}
+}
+
 func TestDamagedSecretIsReplaced(t *testing.T) {
 	a := rotate(t, start, pki.Authority{})
 	for name, broken := range map[string]pki.Pair{
