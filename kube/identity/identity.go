@@ -35,12 +35,17 @@ func (p Peer) URI() *url.URL {
 
 func (p Peer) String() string { return p.URI().String() }
 
-// Of returns whose certificate it is; an error wraps ErrPeer where it carries no or more than one identity of ours.
+// Of returns whose certificate it is; an error wraps ErrPeer where it carries no or more than one identity of ours, or
+// one that isn't spelled as URI does: with a user, a query, a longer path.
 func Of(cert *x509.Certificate) (Peer, error) {
 	var found []Peer
 	for _, u := range cert.URIs {
 		if u.Scheme == "virtstack" {
-			found = append(found, Peer{Role: u.Host, Node: strings.TrimPrefix(u.Path, "/")})
+			p := Peer{Role: u.Host, Node: strings.TrimPrefix(u.Path, "/")}
+			if u.String() != p.String() || strings.Contains(p.Node, "/") {
+				return Peer{}, fmt.Errorf("%w: certificate %q has the malformed name %s", ErrPeer, cert.Subject, u)
+			}
+			found = append(found, p)
 		}
 	}
 	if len(found) != 1 {
