@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -29,8 +28,6 @@ import (
 const (
 	// terminationLog is where the kubelet looks for the reason of an exit; source: Kubernetes' default.
 	terminationLog = "/dev/termination-log"
-	// maxReason of an exit in bytes; the kubelet keeps 4 KiB.
-	maxReason = 1 << 10
 	// startTimeout is how long libvirtd may take to serve.
 	startTimeout = 30 * time.Second
 )
@@ -57,9 +54,8 @@ func Execute() int {
 	}
 	exit := run(context.Background(), o)
 	slog.Info("ending", "code", exit.Code, "reason", exit.Why)
-	why := strings.Join(strings.Fields(exit.Why), " ") // one line
 	// What can't be written there is in the log.
-	_ = os.WriteFile(terminationLog, []byte(why[:min(len(why), maxReason)]), 0o644)
+	_ = os.WriteFile(terminationLog, []byte(guest.Line(exit.Why)), 0o644)
 	return exit.Code
 }
 

@@ -36,7 +36,7 @@ type Guest struct {
 // Report is what is known of the guest, for those who watch.
 type Report struct {
 	State driver.State
-	// Message tells people why, where there is something to tell.
+	// Message tells people why, where there is something to tell: one Line.
 	Message string
 }
 
@@ -160,7 +160,7 @@ func (g *Guest) step(ctx context.Context) (plan.Plan, error) {
 	for _, a := range p.Actions {
 		slog.Info(a.String())
 		if err = g.act(ctx, now, a); err != nil {
-			slog.Error(a.String(), "error", err)
+			slog.Error(a.String(), "error", Line(err.Error()))
 			break
 		}
 	}
@@ -206,7 +206,7 @@ func (g *Guest) publish(state driver.State, err error) {
 	defer g.mu.Unlock()
 	r := Report{State: state, Message: g.report.Message}
 	if err != nil {
-		r.Message = err.Error()
+		r.Message = Line(err.Error())
 	}
 	if r == g.report {
 		return

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,7 +23,6 @@ import (
 const (
 	maxVMI     = 1 << 20
 	maxRequest = 8 << 20
-	maxMessage = 1 << 10 // of a text in an answer
 )
 
 // Prepared is a guest that is ready to be started.
@@ -101,14 +99,14 @@ func (s *Server) start(ctx context.Context, r *guestv1.SyncVirtualMachineRequest
 	}
 	vmi := &v1.VirtualMachineInstance{}
 	if err := json.Unmarshal(r.GetVmi(), vmi); err != nil {
-		return status.Errorf(codes.InvalidArgument, "reading the VMI: %v", err)
+		return status.Errorf(codes.InvalidArgument, "reading the VMI: %s", guest.Line(err.Error()))
 	}
 	ready, err := s.prepare(ctx, vmi, r)
 	if errors.As(err, &refusal{}) {
-		return status.Error(codes.InvalidArgument, plain(err.Error()))
+		return status.Error(codes.InvalidArgument, guest.Line(err.Error()))
 	}
 	if err != nil {
-		return status.Error(codes.Unavailable, plain(err.Error()))
+		return status.Error(codes.Unavailable, guest.Line(err.Error()))
 	}
 	disks := make([]*guestv1.Disk, 0, len(ready.Targets))
 	for i := range vmi.Spec.Domain.Devices.Disks {
@@ -118,7 +116,7 @@ func (s *Server) start(ctx context.Context, r *guestv1.SyncVirtualMachineRequest
 	<-s.disks
 	s.disks <- disks
 	if err := s.guest.SyncVMI(ctx, ready.XML); err != nil {
-		return status.Error(codes.Internal, plain(err.Error()))
+		return status.Error(codes.Internal, guest.Line(err.Error()))
 	}
 	return nil
 }
@@ -160,7 +158,7 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 		return nil, status.Error(codes.InvalidArgument, "no act, or one that is not known here")
 	}
 	if err != nil {
-		return nil, status.Error(codes.FailedPrecondition, plain(err.Error()))
+		return nil, status.Error(codes.FailedPrecondition, guest.Line(err.Error()))
 	}
 	return &guestv1.ActResponse{}, nil
 }
@@ -176,18 +174,13 @@ var reasons = map[driver.Why]guestv1.State_StopReason{
 	driver.Crashed: guestv1.State_STOP_REASON_CRASHED, driver.Failed: guestv1.State_STOP_REASON_FAILED,
 }
 
-// plain makes a text fit a message: UTF-8 of bounded length, whatever a guest's image put into it.
-func plain(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
-}
-
 func (s *Server) state() *guestv1.State {
 	r, _ := s.guest.Report()
 	disks := <-s.disks
 	s.disks <- disks
 	state := &guestv1.State{
 		Phase: phases[r.State.Phase], StopReason: reasons[r.State.Why], Machine: r.State.Machine, Disks: disks,
-		Message: plain(r.Message),
+		Message: r.Message,
 	}
 	if !r.State.Started.IsZero() {
 		state.Started = timestamppb.New(r.State.Started)

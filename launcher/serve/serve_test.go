@@ -29,7 +29,7 @@ func prepare(_ context.Context, vmi *v1.VirtualMachineInstance, _ *guestv1.SyncV
 		return serve.Prepared{}, serve.Refuse(errors.New("spec.domain.cpu.cores: Invalid value: 0: must be at least 1"))
 	}
 	if vmi.Name == "unlucky" {
-		return serve.Prepared{}, errors.New("no space left, \xff" + strings.Repeat("x", 1<<20))
+		return serve.Prepared{}, errors.New("no space left, \xff" + strings.Repeat("x", 2*guest.Longest))
 	}
 	return serve.Prepared{XML: xml, Targets: map[string]string{"root": "vda"}}, nil
 }
@@ -37,6 +37,12 @@ func prepare(_ context.Context, vmi *v1.VirtualMachineInstance, _ *guestv1.SyncV
 func launcher(t *testing.T) (*fake.Driver, guestv1.GuestClient) {
 	t.Helper()
 	d := fake.Open()
+	return d, dial(t, d)
+}
+
+// dial serves the guest of a driver and connects to it.
+func dial(t *testing.T, d driver.Driver) guestv1.GuestClient {
+	t.Helper()
 	g := guest.New(d, time.Minute)
 	go g.Loop(t.Context())
 	socket := filepath.Join(t.TempDir(), "guest.sock")
@@ -50,7 +56,7 @@ func launcher(t *testing.T) (*fake.Driver, guestv1.GuestClient) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return d, guestv1.NewGuestClient(conn)
+	return guestv1.NewGuestClient(conn)
 }
 
 func TestAWatcherSeesTheWholeLife(t *testing.T) {
@@ -95,7 +101,7 @@ func TestRefusals(t *testing.T) {
 		"protocol":  {&guestv1.SyncVirtualMachineRequest{}, codes.FailedPrecondition, "protocol 0"},
 		"no JSON":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte("{")}, codes.InvalidArgument, "reading the VMI"},
 		"too large": {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: make([]byte, 1<<20+1)}, codes.InvalidArgument, "at most"},
-		"bad luck":  {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"unlucky"}}`)}, codes.Unavailable, "no space left, xxx"},
+		"bad luck":  {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"unlucky"}}`)}, codes.Unavailable, "no space left, ?xxx"},
 		"a field":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"bad"}}`)}, codes.InvalidArgument, "spec.domain.cpu.cores"},
 	} {
 		_, err := c.SyncVirtualMachine(t.Context(), tc.req)
@@ -105,5 +111,29 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := c.Act(t.Context(), &guestv1.ActRequest{Protocol: 1}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no act: %v", err)
+	}
+}
+
+// broken is a driver whose guest can't start, and that says so with bytes that are no text.
+type broken struct{ *fake.Driver }
+
+func (broken) Start(context.Context) error {
+	return errors.New("can't open b\xfccher:\n" + strings.Repeat("\xfe", 2*guest.Longest))
+}
+
+// A state with a message that is not UTF-8 would not reach anybody: protobuf refuses it.
+func TestAWatcherSeesWhatIsNoText(t *testing.T) {
+	c := dial(t, broken{fake.Open()})
+	_, err := c.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte("{}")})
+	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "can't open b?cher: ?") {
+		t.Errorf("got %.80v, want the reason", err)
+	}
+	w, err := c.Watch(t.Context(), &guestv1.WatchRequest{Protocol: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Recv()
+	if err != nil || !strings.HasPrefix(s.GetMessage(), "can't open b?cher: ?") || len(s.GetMessage()) > guest.Longest {
+		t.Errorf("got %.80v, %v; want the reason in at most %d bytes", s, err, guest.Longest)
 	}
 }

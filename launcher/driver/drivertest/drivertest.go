@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 		"nothing to start":                  nothing,
 		"bad XML":                           badXML,
 		"a guest that can't start":          cantStart,
+		"a drive without a medium":          emptyDrive,
 		"a guest that dies":                 dies,
 		"an ended guest never runs again":   noSecondLife,
 		"a daemon that dies":                daemonDies,
@@ -45,7 +46,7 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 
 func life(t *testing.T, d Driver) {
 	want(t, d, driver.Absent, driver.NotEnded)
-	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Define(t.Context(), guest(t)))
 	want(t, d, driver.Defined, driver.NotEnded)
 	must(t, d.Start(t.Context()))
 	s := await(t, d, driver.Running)
@@ -64,8 +65,8 @@ func life(t *testing.T, d Driver) {
 }
 
 func redefine(t *testing.T, d Driver) {
-	must(t, d.Define(t.Context(), guest(t, "")))
-	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Define(t.Context(), guest(t)))
+	must(t, d.Define(t.Context(), guest(t)))
 	want(t, d, driver.Defined, driver.NotEnded)
 }
 
@@ -90,15 +91,21 @@ func badXML(t *testing.T, d Driver) {
 }
 
 func cantStart(t *testing.T, d Driver) {
-	must(t, d.Define(t.Context(), guest(t, "/nowhere/disk.img")))
+	must(t, d.Define(t.Context(), guest(t, withDisk("/nowhere/disk.img"))))
 	if err := d.Start(t.Context()); err == nil {
 		t.Error("started a guest without its disk")
 	}
 	want(t, d, driver.Ended, driver.Failed)
 }
 
+func emptyDrive(t *testing.T, d Driver) {
+	must(t, d.Define(t.Context(), guest(t, withEmptyDrive)))
+	must(t, d.Start(t.Context()))
+	await(t, d, driver.Running)
+}
+
 func dies(t *testing.T, d Driver) {
-	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Define(t.Context(), guest(t)))
 	must(t, d.Start(t.Context()))
 	await(t, d, driver.Running)
 	d.KillGuest()
@@ -108,13 +115,13 @@ func dies(t *testing.T, d Driver) {
 }
 
 func noSecondLife(t *testing.T, d Driver) {
-	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Define(t.Context(), guest(t)))
 	must(t, d.Start(t.Context()))
 	must(t, d.Stop(t.Context()))
 	if err := d.Start(t.Context()); err == nil {
 		t.Error("an ended guest was started again")
 	}
-	must(t, d.Define(t.Context(), guest(t, "")))
+	must(t, d.Define(t.Context(), guest(t)))
 	want(t, d, driver.Ended, driver.Destroyed)
 }
 
@@ -133,8 +140,22 @@ func daemonDies(t *testing.T, d Driver) {
 	}
 }
 
-// guest returns the XML of a small guest with at most one disk and no system.
-func guest(t *testing.T, disk string) string {
+// edit changes a guest before it is written as XML.
+type edit func(*v1.DomainSpec, *domain.Facts)
+
+func withDisk(path string) edit {
+	return func(d *v1.DomainSpec, facts *domain.Facts) {
+		d.Devices.Disks = []v1.Disk{{Name: "root"}}
+		facts.Sources = map[string]domain.Source{"root": {Path: path, Format: domain.Raw}}
+	}
+}
+
+func withEmptyDrive(d *v1.DomainSpec, _ *domain.Facts) {
+	d.Devices.Disks = []v1.Disk{{Name: "drive", DiskDevice: v1.DiskDevice{CDRom: &v1.CDRomTarget{}}}}
+}
+
+// guest returns the XML of a small guest with no system, and no disk unless an edit adds one.
+func guest(t *testing.T, edits ...edit) string {
 	t.Helper()
 	vmi := &v1.VirtualMachineInstance{}
 	vmi.Namespace, vmi.Name = "drivertest", "guest"
@@ -143,9 +164,8 @@ func guest(t *testing.T, disk string) string {
 	d.Memory = &v1.Memory{Guest: resource.NewQuantity(32<<20, resource.BinarySI)}
 	d.Devices.AutoattachGraphicsDevice, d.Devices.AutoattachSerialConsole = new(bool), new(bool)
 	facts := domain.Facts{Sockets: domain.Sockets{Agent: filepath.Join(short(t), "agent.sock")}}
-	if disk != "" {
-		d.Devices.Disks = []v1.Disk{{Name: "root"}}
-		facts.Sources = map[string]domain.Source{"root": {Path: disk, Format: domain.Raw}}
+	for _, change := range edits {
+		change(d, &facts)
 	}
 	dom, err := domain.Convert(vmi, facts)
 	must(t, err)

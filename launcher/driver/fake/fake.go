@@ -113,7 +113,7 @@ func (d *Driver) Start(context.Context) error {
 }
 
 func there(s *libvirtxml.DomainDiskSource) error {
-	if s == nil || s.File == nil {
+	if s == nil || s.File == nil || s.File.File == "" { // a drive without a medium reads as a file without a name
 		return nil
 	}
 	_, err := os.Stat(s.File.File)
