@@ -21,6 +21,9 @@ const (
 	// label is padded as ISO 9660 wants it, with blanks.
 	label     = "cidata                          "
 	blockSize = 2048
+	// room for what is not content: descriptors, directories, and the ends of blocks, in bytes. What is left of it is
+	// a hole in the file.
+	room = 1 << 20
 )
 
 // Seed is what is in a NoCloud image. Network is left out where it is nil.
@@ -97,7 +100,7 @@ func (s Seed) Write(path, scratch string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(workspace)) }()
-	size := int64(1<<20 + len(s.User) + len(s.Meta) + len(s.Network))
+	size := int64(room+len(s.User)+len(s.Meta)+len(s.Network)) / blockSize * blockSize
 	image, err := file.CreateFromPath(path, size)
 	if err != nil {
 		return fmt.Errorf("making the seed image: %w", err)

@@ -35,6 +35,9 @@ func image(t *testing.T, s cloudinit.Seed) *iso9660.FileSystem {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if info.Size()%2048 != 0 {
+		t.Errorf("an image of %d bytes is no whole number of blocks", info.Size())
+	}
 	fs, err := iso9660.Read(b, info.Size(), 0, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +72,35 @@ func TestSeedIsByteExact(t *testing.T) {
 		if got := read(t, fs, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
+	}
+}
+
+// What case 17 wants: base64 as the tool of that name wraps it, and as much as a Secret can carry.
+func TestSeedThroughASecretAndWrappedBase64(t *testing.T) {
+	big := strings.Repeat("0123456789abcdef\r\n", 204800/18)
+	source := &v1.CloudInitNoCloudSource{UserDataBase64: "eDog\nMQ==\n", NetworkDataSecretRef: ptrTo("big")}
+	seed, err := cloudinit.From(source, fstest.MapFS{"networkdata": {Data: []byte(big)}}, "i", "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := image(t, seed)
+	if got := read(t, fs, "user-data"); got != "x: 1" {
+		t.Errorf("user-data is %q", got)
+	}
+	if got := read(t, fs, "network-config"); got != big {
+		t.Errorf("network-config of %d bytes is not the Secret's", len(got))
+	}
+}
+
+// What case 08 wants: network data alone gives an empty user-data, and nothing at all no network-config.
+func TestPartsThatAreNotThere(t *testing.T) {
+	fs := image(t, cloudinit.Seed{Meta: []byte("m"), Network: []byte("n")})
+	if got := read(t, fs, "user-data"); got != "" {
+		t.Errorf("user-data is %q, want it empty", got)
+	}
+	fs = image(t, cloudinit.Seed{Meta: []byte("m"), User: []byte("u")})
+	if f, err := fs.OpenFile("/network-config", 0); err == nil {
+		t.Errorf("there is a network-config: %v", f)
 	}
 }
 
