@@ -94,8 +94,9 @@ const (
 	State_STOP_REASON_SHUTDOWN State_StopReason = 1
 	// Ended from outside, by Kill or at the grace period's end.
 	State_STOP_REASON_DESTROYED State_StopReason = 2
-	State_STOP_REASON_CRASHED   State_StopReason = 3
-	// QEMU could not be started, or died.
+	// The guest's system can't go on, or QEMU died: libvirt does not tell the two apart.
+	State_STOP_REASON_CRASHED State_StopReason = 3
+	// QEMU could not be started.
 	State_STOP_REASON_FAILED State_StopReason = 4
 )
 
