@@ -47,10 +47,10 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 	return fmt.Errorf("no way to do %T", a)
 }
 
-// failing gives an error the reason of its condition, and tells the VM's owner.
+// failing gives an error the reason of its condition, and tells the VM's owner. A conflict is looked at again.
 func (c *Controller) failing(vm *v1.VirtualMachine, reason, action string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || apierrors.IsConflict(err) {
+		return err
 	}
 	if !apierrors.HasStatusCause(err, k8sv1.NamespaceTerminatingCause) {
 		c.Events.Eventf(vm, nil, k8sv1.EventTypeWarning, reason, action, "%s", err)
@@ -83,9 +83,9 @@ func (c *Controller) mine(ctx context.Context, vm *v1.VirtualMachine) error {
 	return nil
 }
 
-// stop deletes the very VMI that was seen.
+// stop deletes the VMI if it still is what was seen: a guest that a cache shows as not started may run by now.
 func (c *Controller) stop(ctx context.Context, vm *v1.VirtualMachine, a plan.StopVMI) error {
-	err := c.Client.Delete(ctx, a.VMI, client.Preconditions{UID: &a.VMI.UID})
+	err := c.Client.Delete(ctx, a.VMI, client.Preconditions{UID: &a.VMI.UID, ResourceVersion: &a.VMI.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}

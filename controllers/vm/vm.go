@@ -61,6 +61,9 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	}
 	p := plan.For(now, seen)
 	failed := c.act(ctx, seen.VM, p.Actions)
+	if apierrors.IsConflict(failed) {
+		return time.Time{}, failed // what was seen is no ground for a status either
+	}
 	status := plan.Failed(now, seen, p, failed)
 	err = c.applier().Status(ctx, seen.VM, &status)
 	if client.IgnoreNotFound(err) != nil {
