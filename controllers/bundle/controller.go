@@ -43,8 +43,6 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	if b.Spec.Suspend && b.DeletionTimestamp == nil {
 		return time.Time{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, plan.Timeout(b))
-	defer cancel()
 	r, err := c.observe(ctx, b)
 	if err != nil {
 		return time.Time{}, err
@@ -75,6 +73,8 @@ func released(actions []plan.Action) bool {
 }
 
 func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, plan.Timeout(r.bundle))
+	defer cancel()
 	for _, a := range actions {
 		if err := c.do(ctx, r, a); err != nil {
 			return err

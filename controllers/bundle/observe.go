@@ -33,7 +33,10 @@ type round struct {
 	powerless bool // the account has lost the rights to what was applied
 }
 
+// observe takes no longer than the Bundle's timeout, which leaves time to act on it and to say what it came to.
 func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, error) {
+	ctx, cancel := context.WithTimeout(ctx, plan.Timeout(b))
+	defer cancel()
 	account := b.Spec.ServiceAccountName
 	if account == "" {
 		account = v1alpha1.DefaultBundleServiceAccount
@@ -121,7 +124,8 @@ func (r *round) observeObjects(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		r.seen.Failure = &plan.Failure{Reason: plan.ApplyFailed, Message: r.seen.Revision + ": " + err.Error()}
+		return nil
 	}
 	r.changes = changes
 	for _, ref := range changes.Refs() {
@@ -138,6 +142,7 @@ func (r *round) observeObjects(ctx context.Context) error {
 	return r.observeLeft(ctx)
 }
 
+// observeLeft finds what is left over. What can't be looked at counts as left, until the deadline of a removal.
 func (r *round) observeLeft(ctx context.Context) error {
 	if r.bundle.Status.Inventory == nil || r.bundle.Spec.Prune == nil || !r.bundle.Spec.Prune.Enabled {
 		return nil
@@ -146,13 +151,13 @@ func (r *round) observeLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := r.releaser.Present(ctx, release.Without(refs, release.Refs(unwrap(r.objects))))
-	if apierrors.IsForbidden(err) {
-		r.seen.Left, r.powerless = entries(refs), true // they count as left until the deadline
-		return nil
+	left := release.Without(refs, release.Refs(unwrap(r.objects)))
+	present, err := r.releaser.Present(ctx, left)
+	if err == nil {
+		left = present
 	}
-	r.seen.Left = entries(left)
-	return err
+	r.seen.Left, r.powerless = entries(left), apierrors.IsForbidden(err)
+	return nil
 }
 
 // leaveToNamespace takes what is in the Bundle's own namespace off the list when that namespace is going: Kubernetes
