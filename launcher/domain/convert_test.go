@@ -111,6 +111,21 @@ func TestMemoryThatIsASlipIsRefused(t *testing.T) {
 	}
 }
 
+func TestVCPUsBeyondQEMUAreRefused(t *testing.T) {
+	for _, spec := range []string{
+		"cpu: {sockets: 2147483648, cores: 2147483648, threads: 4}", // 2^64, which is 0 to those who don't look
+		"cpu: {sockets: 1, maxSockets: 4294967295, cores: 4294967295, threads: 4294967295}",
+		"cpu: {cores: 4097}",
+		"resources: {limits: {cpu: 4294967297}}",
+	} {
+		in := parse(t, "{vmi: {spec: {domain: {devices: {}, memory: {guest: 64Mi}, "+spec+"}}}}")
+		_, err := domain.Convert(in.VMI, in.Facts)
+		if err == nil || !strings.HasPrefix(err.Error(), "spec.domain.cpu: ") {
+			t.Errorf("%s: got %v, want an error at spec.domain.cpu", spec, err)
+		}
+	}
+}
+
 // What case 09 wants of every spelling of a MAC address.
 func TestMACSpellings(t *testing.T) {
 	const want = "02:00:5e:00:53:0a"

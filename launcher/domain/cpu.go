@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,7 +29,7 @@ func (c *converter) topology() (sockets, cores, threads uint32) {
 	r := &c.spec().Resources
 	for _, q := range []*resource.Quantity{r.Limits.Cpu(), r.Requests.Cpu()} {
 		if n := q.Value(); n > 0 {
-			return uint32(n), 1, 1
+			return uint32(min(n, maxVCPUs+1)), 1, 1
 		}
 	}
 	return 1, 1, 1
@@ -45,11 +46,16 @@ func (c *converter) maxSockets(sockets uint32) uint32 {
 func (c *converter) vcpus() (*libvirtxml.DomainVCPU, *libvirtxml.DomainVCPUs) {
 	sockets, cores, threads := c.topology()
 	perSocket := uint(cores) * uint(threads)
-	count, most := uint(sockets)*perSocket, uint(c.maxSockets(sockets))*perSocket
-	if uint64(c.maxSockets(sockets))*uint64(cores)*uint64(threads) > maxVCPUs {
-		c.refuse(field.Invalid(c.path.Child("cpu"), most, "sockets × cores × threads must be at most 4096"))
+	most := perSocket
+	if perSocket <= maxVCPUs { // or the product of three numbers of 32 bits might not fit into 64
+		most *= uint(c.maxSockets(sockets))
+	}
+	if most > maxVCPUs {
+		asked := fmt.Sprintf("%d × %d × %d", c.maxSockets(sockets), cores, threads)
+		c.refuse(field.Invalid(c.path.Child("cpu"), asked, "sockets × cores × threads must be at most 4096"))
 		return nil, nil
 	}
+	count := uint(sockets) * perSocket
 	vcpu := &libvirtxml.DomainVCPU{Placement: "static", Value: most}
 	if most == count {
 		return vcpu, nil
