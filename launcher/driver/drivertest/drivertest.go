@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 		"a guest that dies":                 dies,
 		"an ended guest never runs again":   noSecondLife,
 		"a daemon that dies":                daemonDies,
+		"a guest with everything":           everything,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
