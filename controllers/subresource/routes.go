@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/controllers/subresource/plan"
 )
 
 const (
@@ -18,18 +20,21 @@ const (
 // versions are served alike, the preferred one first.
 var versions = []string{"v1", "v1alpha3"}
 
+// verb serves one request that is allowed. An error is what it is answered with.
+type verb func(*Server, http.ResponseWriter, *http.Request, Target) error
+
 // Route is one verb: the URL it is served at, which is what is reviewed, and its method.
 type Route struct {
 	Resource, Subresource, Method string
-	serve                         func(*Server, http.ResponseWriter, *http.Request, Target) error
+	serve                         verb
 }
 
 // Routes are all verbs there are.
 var Routes = []Route{
 	{"virtualmachineinstances", "console", http.MethodGet, (*Server).console},
-	{"virtualmachines", "start", http.MethodPut, (*Server).start},
-	{"virtualmachines", "stop", http.MethodPut, (*Server).stop},
-	{"virtualmachines", "restart", http.MethodPut, (*Server).restart},
+	{"virtualmachines", "start", http.MethodPut, decided(plan.Start, func(o v1.StartOptions) []string { return o.DryRun })},
+	{"virtualmachines", "stop", http.MethodPut, decided(plan.Stop, func(o v1.StopOptions) []string { return o.DryRun })},
+	{"virtualmachines", "restart", http.MethodPut, decided(plan.Restart, func(o v1.RestartOptions) []string { return o.DryRun })},
 }
 
 // Verb is the route's RBAC verb.

@@ -1,6 +1,6 @@
 // Package subresource is virt-api: the aggregated API subresources.kubevirt.io (console, start, stop, restart and
 // what comes later), and the webhooks in the same process. A request is authenticated by the API server's front
-// proxy, reviewed by its exact URL, looked up in a table of routes, and served by one file per verb.
+// proxy, reviewed by its exact URL, and served by the verb that a table of routes has for it.
 package subresource
 
 import (

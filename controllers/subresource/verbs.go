@@ -24,6 +24,22 @@ const attempts = 4
 // decision plans a verb on what is seen.
 type decision func(plan.Seen) ([]plan.Action, error)
 
+// decided serves a verb that is decided on the VM as it is, by options O that may ask for a dry run; 202 says that its
+// writes are made.
+func decided[O any](decide func(plan.Seen, O) ([]plan.Action, error), dryRun func(O) []string) verb {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, t Target) error {
+		var o O
+		if err := options(w, r, &o); err != nil {
+			return err
+		}
+		err := s.apply(r.Context(), t, dryRun(o), func(seen plan.Seen) ([]plan.Action, error) { return decide(seen, o) })
+		if err == nil {
+			w.WriteHeader(http.StatusAccepted)
+		}
+		return err
+	}
+}
+
 // apply decides on the VM as it is now and does what was decided; dryRun sends the writes without effect.
 func (s *Server) apply(ctx context.Context, t Target, dryRun []string, decide decision) error {
 	if len(dryRun) > 0 && !slices.Equal(dryRun, []string{metav1.DryRunAll}) {
@@ -133,5 +149,3 @@ func (s *Server) killLauncher(ctx context.Context, vmi *v1.VirtualMachineInstanc
 	})
 	return client.IgnoreNotFound(err)
 }
-
-func accepted(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }
