@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"sync"
 
@@ -73,13 +72,17 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 }
 
 func (p *preparer) interfaces(list []*guestv1.Interface) (map[string]domain.Interface, error) {
+	resolver, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	facts := map[string]domain.Interface{}
 	for _, i := range list {
 		facts[i.GetName()] = domain.Interface{Tap: i.GetTap(), MAC: i.GetMac(), MTU: uint(i.GetMtu())}
 		if i.GetLease() == nil || p.serving[i.GetLease().GetBridge()] {
 			continue
 		}
-		lease, err := lease(i)
+		lease, err := dhcp.From(i, resolver)
 		if err != nil {
 			return nil, fmt.Errorf("preparing interface %q: %w", i.GetName(), err)
 		}
@@ -106,39 +109,4 @@ func (p *preparer) serve(bridge string, l dhcp.Lease) error {
 		}
 	}()
 	return nil
-}
-
-// lease reads what the node agent gave; name servers and search domains default to the Pod's own.
-func lease(i *guestv1.Interface) (dhcp.Lease, error) {
-	given := i.GetLease()
-	l := dhcp.Lease{Hostname: given.GetHostname(), MTU: uint16(min(i.GetMtu(), 65535)), Search: given.GetDnsSearch()}
-	var err error
-	if l.MAC, err = net.ParseMAC(i.GetMac()); err != nil {
-		return l, err
-	}
-	if l.Address, err = netip.ParsePrefix(given.GetAddress()); err != nil {
-		return l, err
-	}
-	if l.Gateway, err = netip.ParseAddr(given.GetGateway()); err != nil {
-		return l, err
-	}
-	for _, s := range given.GetDnsServers() {
-		a, err := netip.ParseAddr(s)
-		if err != nil {
-			return l, err
-		}
-		l.DNS = append(l.DNS, a)
-	}
-	conf, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil {
-		return l, nil // a Pod without a resolver: nothing to hand out
-	}
-	servers, search := dhcp.Resolver(conf)
-	if len(l.DNS) == 0 {
-		l.DNS = servers
-	}
-	if len(l.Search) == 0 {
-		l.Search = search
-	}
-	return l, nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -17,22 +16,6 @@ import (
 
 // leaseTime is long: the address is the guest's for as long as it runs, and after a migration as well.
 const leaseTime = 365 * 24 * time.Hour
-
-// Lease is what the guest gets.
-type Lease struct {
-	// MAC of the guest's interface; requests of others are not answered.
-	MAC net.HardwareAddr
-	// Address of the guest with its prefix.
-	Address netip.Prefix
-	// Gateway is the router and the server itself.
-	Gateway netip.Addr
-	DNS     []netip.Addr
-	Search  []string
-	// Hostname is left out where it is empty.
-	Hostname string
-	// MTU in bytes; 0 is left out.
-	MTU uint16
-}
 
 // Server hands out one lease on one bridge.
 type Server struct {
