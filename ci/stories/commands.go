@@ -16,14 +16,15 @@ import (
 
 // commands are a story's verbs; each returns what is written down.
 var commands = map[string]func(*world, *datadriven.TestData) (string, error){
-	"commit": (*world).commit,
-	"round":  (*world).roundCommand,
-	"settle": (*world).settleCommand,
-	"pod":    (*world).pod,
-	"agent":  (*world).agent,
-	"delete": (*world).delete,
-	"wait":   (*world).wait,
-	"show":   (*world).show,
+	"commit":  (*world).commit,
+	"round":   (*world).roundCommand,
+	"settle":  (*world).settleCommand,
+	"pod":     (*world).pod,
+	"agent":   (*world).agent,
+	"delete":  (*world).delete,
+	"request": (*world).request,
+	"wait":    (*world).wait,
+	"show":    (*world).show,
 }
 
 // run does one command.
@@ -70,19 +71,20 @@ func (w *world) roundCommand(d *datadriven.TestData) (string, error) {
 	if err != nil && strings.Contains(err.Error(), errKilled.Error()) {
 		err = nil
 	}
-	return w.told() + w.waits(), err
+	_, name, _ := strings.Cut(first(d), "/")
+	return w.told() + w.waits(name), err
 }
 
 func (w *world) settleCommand(d *datadriven.TestData) (string, error) {
 	err := w.settle(first(d))
-	return w.told() + w.waits(), err
+	return w.told() + w.waits(first(d)), err
 }
 
-// waits tells when a loop looks again by itself.
-func (w *world) waits() string {
+// waits tells when the loops look again at a VM and its VMI by themselves.
+func (w *world) waits(name string) string {
 	var out []string
 	for object, at := range w.rechecks {
-		if at.After(w.now) {
+		if strings.HasSuffix(object, "/"+name) && at.After(w.now) {
 			out = append(out, fmt.Sprintf("%s looks again in %s\n", object, rounded(at.Sub(w.now))))
 		}
 	}
@@ -118,6 +120,25 @@ func (w *world) delete(d *datadriven.TestData) (string, error) {
 	o.SetNamespace(w.namespace)
 	o.SetName(name)
 	return "", w.admin.Delete(w.t.Context(), o)
+}
+
+// request asks for a start, a stop of this run, or a restart, as virt-api does.
+func (w *world) request(d *datadriven.TestData) (string, error) {
+	key := client.ObjectKey{Namespace: w.namespace, Name: first(d)}
+	vm, vmi := &v1.VirtualMachine{}, &v1.VirtualMachineInstance{}
+	if err := w.admin.Get(w.t.Context(), key, vm); err != nil {
+		return "", err
+	}
+	if err := client.IgnoreNotFound(w.admin.Get(w.t.Context(), key, vmi)); err != nil {
+		return "", err
+	}
+	before := vm.DeepCopy()
+	start := v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
+	stop := v1.VirtualMachineStateChangeRequest{Action: v1.StopRequest, UID: &vmi.UID}
+	vm.Status.StateChangeRequests = map[string][]v1.VirtualMachineStateChangeRequest{
+		"start": {start}, "stop": {stop}, "restart": {stop, start},
+	}[d.CmdArgs[1].Key]
+	return "", w.admin.Status().Patch(w.t.Context(), vm, client.MergeFrom(before))
 }
 
 // show prints what a person looks at.
