@@ -55,7 +55,7 @@ func install(t *testing.T, e *kubetest.Env) {
 			if o.GetKind() == "ServiceAccount" {
 				o.SetNamespace(names.Namespace) // as the bundle's kustomization does
 			}
-			err := e.Client.Patch(t.Context(), o, client.Apply, client.FieldOwner("test"), client.ForceOwnership) //nolint:staticcheck // unstructured
+			err := e.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership)
 			if err != nil {
 				t.Fatalf("applying %s %s: %v", o.GetKind(), o.GetName(), err)
 			}

@@ -74,7 +74,7 @@ func install(t *testing.T, e *kubetest.Env) {
 		t.Fatal(err)
 	}
 	for _, o := range objects {
-		if err := e.Client.Patch(t.Context(), o.Unstructured, client.Apply, client.ForceOwnership, client.FieldOwner("test")); err != nil {
+		if err := e.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o.Unstructured), client.ForceOwnership, client.FieldOwner("test")); err != nil {
 			t.Fatal(err)
 		}
 	}

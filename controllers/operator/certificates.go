@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -185,7 +187,17 @@ func (c *Certifier) renew(ctx context.Context, now time.Time, h holder, t terms)
 }
 
 func (c *Certifier) apply(ctx context.Context, o client.Object) error {
-	return c.client.Patch(ctx, o, client.Apply, client.ForceOwnership, client.FieldOwner(fieldManager))
+	return applyWhole(ctx, c.client, o)
+}
+
+// applyWhole applies an object of which the operator owns every field; its TypeMeta must be set.
+func applyWhole(ctx context.Context, c client.Client, o client.Object) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return err
+	}
+	whole := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields})
+	return c.Apply(ctx, whole, client.ForceOwnership, client.FieldOwner(fieldManager))
 }
 
 func secret(name string, p pki.Pair) *corev1.Secret {

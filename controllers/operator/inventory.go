@@ -51,7 +51,7 @@ func (c *Controller) record(ctx context.Context, refs []release.Ref) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.Namespace, Name: inventoryName, Labels: managed()},
 		Data:       map[string]string{inventoryKey: lines.String()},
 	}
-	if err := c.client.Patch(ctx, m, client.Apply, client.ForceOwnership, client.FieldOwner(fieldManager)); err != nil {
+	if err := applyWhole(ctx, c.client, m); err != nil {
 		return fmt.Errorf("recording the inventory: %w", err)
 	}
 	return nil

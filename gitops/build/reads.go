@@ -19,11 +19,13 @@ func reads(k types.Kustomization) (parsed, opaque []string) {
 	if p := k.OpenAPI["path"]; p != "" {
 		parsed = append(parsed, p)
 	}
+	//lint:ignore SA1019 what is deprecated is read all the same, by kustomize as well
 	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) {
 		if p.Path != "" {
 			parsed = append(parsed, p.Path)
 		}
 	}
+	//lint:ignore SA1019 what is deprecated is read all the same, by kustomize as well
 	for _, p := range k.PatchesStrategicMerge {
 		if !strings.Contains(string(p), "\n") && !strings.Contains(string(p), ": ") {
 			parsed = append(parsed, string(p))

@@ -147,6 +147,7 @@ func (w *walk) visit(dir string, depth int) error {
 }
 
 func (w *walk) follow(file, dir string, k types.Kustomization, depth int) error {
+	//lint:ignore SA1019 what is deprecated is read all the same, by kustomize as well
 	for _, entry := range slices.Concat(k.Resources, k.Bases, k.Components) {
 		p, err := w.local(dir, entry)
 		if err != nil {

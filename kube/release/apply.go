@@ -51,7 +51,7 @@ func split(objects []*unstructured.Unstructured) (definitions, rest []*unstructu
 func (r *Releaser) write(ctx context.Context, objects []*unstructured.Unstructured) error {
 	sort.Sort(ssa.SortableUnstructureds(objects))
 	for _, o := range objects {
-		err := r.client.Patch(ctx, o.DeepCopy(), client.Apply, client.ForceOwnership, client.FieldOwner(r.manager))
+		err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))
 		if err != nil {
 			return fmt.Errorf("applying: %w", Refusals{{RefOf(o), cause(err)}})
 		}
