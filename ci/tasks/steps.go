@@ -15,7 +15,7 @@ import (
 const (
 	clusterBin = ".cluster/bin/cluster"
 	// cgo packages: the libvirt binding is loaded at run time, so no header is needed to build.
-	libvirtTags = "libvirt_dlopen,libvirt_without_lxc"
+	libvirtTags = "libvirt_dlopen,libvirt_without_lxc,grpcnotrace"
 )
 
 // debian lists the packages that building and testing need, each with a file that shows that it is there.
