@@ -2,9 +2,12 @@ package main
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +121,27 @@ func TestNumbersFitTheirGoType(t *testing.T) {
 	}
 	if !reflect.DeepEqual(p["small"], integer) || p["time"].Pattern != "" {
 		t.Errorf("got %+v and %+v", p["small"], p["time"])
+	}
+}
+
+// A quantity with a long exponent takes Go minutes to read: no schema takes one.
+func TestQuantitiesAreReadInNoTime(t *testing.T) {
+	files, err := filepath.Glob("../../bundles/crds/*.yaml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("found %d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(raw), anyExponent) {
+			t.Errorf("%s takes quantities with exponents of any length", file)
+		}
+	}
+	pattern := regexp.MustCompile(`^` + smallExponent + `$`)
+	if pattern.MatchString("e-1000000") || !pattern.MatchString("e3") {
+		t.Errorf("the pattern %s takes the wrong exponents", pattern)
 	}
 }
 
