@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,16 +35,7 @@ const goDuration = `^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
 var (
 	durationType    = reflect.TypeFor[metav1.Duration]()
 	intOrStringType = reflect.TypeFor[intstr.IntOrString]()
-	quantityType    = reflect.TypeFor[resource.Quantity]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
-)
-
-// A quantity is read in a time that grows with the square of its exponent: one of ten digits keeps every component busy
-// for ever. No amount needs more than two.
-const (
-	anyExponent    = `([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))`
-	smallExponent  = `([eE](\+|-)?[0-9]{1,2})`
-	quantityLength = int64(64)
 )
 
 // goTypes knows the Go type of every kind.
@@ -84,10 +74,6 @@ func fit(props *apiextensions.JSONSchemaProps, t reflect.Type) {
 		if len(props.XValidations) == 0 {
 			props.Pattern = goDuration
 		}
-		return
-	case t == quantityType:
-		length := quantityLength
-		props.Pattern, props.MaxLength = strings.Replace(props.Pattern, anyExponent, smallExponent, 1), &length
 		return
 	case t == intOrStringType:
 		bound(props, math.MinInt32, math.MaxInt32)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-tools/pkg/crd"
@@ -28,6 +29,7 @@ func refine(schema *apiextensions.JSONSchemaProps, k kind) error {
 	crd.EditSchema(schema, each(keepMetadata))
 	crd.EditSchema(schema, each(keyLists))
 	crd.EditSchema(schema, each(fromOne))
+	crd.EditSchema(schema, each(boundQuantities))
 	schema.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"}
 	if status, ok := schema.Properties["status"]; ok {
 		schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == "status" })
@@ -45,6 +47,23 @@ func refine(schema *apiextensions.JSONSchemaProps, k kind) error {
 		schema.Properties[r.Field] = field
 	}
 	return nil
+}
+
+// A quantity is read in a time that grows with the square of its exponent: one of ten digits keeps every component busy
+// for ever. No amount needs more than two.
+const (
+	anyExponent    = `([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))`
+	smallExponent  = `([eE](\+|-)?[0-9]{1,2})`
+	quantityLength = int64(64)
+)
+
+// boundQuantities makes a schema refuse quantities that take long to read.
+func boundQuantities(schema *apiextensions.JSONSchemaProps) {
+	if !schema.XIntOrString || !strings.Contains(schema.Pattern, anyExponent) {
+		return
+	}
+	length := quantityLength
+	schema.Pattern, schema.MaxLength = strings.Replace(schema.Pattern, anyExponent, smallExponent, 1), &length
 }
 
 // keepMetadata keeps the labels, annotations and names of objects that are embedded in others (templates).
