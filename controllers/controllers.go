@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	k8sv1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -61,10 +63,18 @@ func trimmed() cache.Options {
 		&v1.KubeVirt{}:               {Namespaces: map[string]cache.Config{names.Namespace: {}}},
 		&k8sv1.Pod{}: {
 			Label:     labels.SelectorFromSet(labels.Set{v1.AppLabel: names.LauncherApp}),
-			Transform: cache.TransformStripManagedFields(),
+			Transform: stripPod,
 		},
 		&k8sv1.Node{}: {Transform: stripNode},
 	}}
+}
+
+// stripPod leaves what this process manages: it tells which labels are ours to drop.
+func stripPod(in any) (any, error) {
+	if p, ok := in.(*k8sv1.Pod); ok {
+		p.ManagedFields = slices.DeleteFunc(p.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager != vmi.Manager })
+	}
+	return in, nil
 }
 
 func stripNode(in any) (any, error) {

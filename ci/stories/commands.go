@@ -16,6 +16,7 @@ import (
 
 // commands are a story's verbs; each returns what is written down.
 var commands = map[string]func(*world, *datadriven.TestData) (string, error){
+	"labels":  (*world).labels,
 	"commit":  (*world).commit,
 	"round":   (*world).roundCommand,
 	"settle":  (*world).settleCommand,

@@ -2,11 +2,14 @@ package stories
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cockroachdb/datadriven"
 	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +28,9 @@ func (w *world) pod(d *datadriven.TestData) (string, error) {
 		return "", err
 	}
 	what := d.CmdArgs[1].Key
+	if what == "labelled" {
+		return "", w.admin.Patch(w.t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"person":"here"}}}`)))
+	}
 	if what == "gone" {
 		zero := int64(0)
 		return "", w.admin.Delete(w.t.Context(), pod, &client.DeleteOptions{GracePeriodSeconds: &zero})
@@ -78,6 +84,29 @@ func condition(st *k8sv1.PodStatus, kind k8sv1.PodConditionType, status k8sv1.Co
 		}
 	}
 	st.Conditions = append(st.Conditions, k8sv1.PodCondition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+// labels prints what VMI and Pod carry of other keys than ours.
+func (w *world) labels(d *datadriven.TestData) (string, error) {
+	vmi, pod := &v1.VirtualMachineInstance{}, &k8sv1.Pod{}
+	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: first(d)}, vmi); err != nil {
+		return "", err
+	}
+	if err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: names.LauncherPod(vmi.Name, vmi.UID)}, pod); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("vmi %s %s\npod %s %s\n", others(vmi.Labels), others(vmi.Annotations), others(pod.Labels), others(pod.Annotations)), nil
+}
+
+func others(in map[string]string) string {
+	var out []string
+	for k, v := range in {
+		if !strings.Contains(k, "kubevirt.io") && !strings.Contains(k, "kubernetes.io/default-container") && !strings.Contains(k, "descheduler") {
+			out = append(out, k+"="+v)
+		}
+	}
+	slices.Sort(out)
+	return "{" + strings.Join(out, " ") + "}"
 }
 
 // agent plays the node agent: it takes the phase.

@@ -33,8 +33,8 @@ func Render(vmi *v1.VirtualMachineInstance, cfg config.Config, image string) (*k
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            names.LauncherPod(vmi.Name, vmi.UID),
 			Namespace:       vmi.Namespace,
-			Labels:          podLabels(vmi),
-			Annotations:     podAnnotations(vmi),
+			Labels:          Labels(vmi),
+			Annotations:     Annotations(vmi),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(vmi, v1.VirtualMachineInstanceGroupVersionKind)},
 		},
 		Spec: spec(vmi, cfg),
@@ -44,7 +44,8 @@ func Render(vmi *v1.VirtualMachineInstance, cfg config.Config, image string) (*k
 	return pod, nil
 }
 
-func podLabels(vmi *v1.VirtualMachineInstance) map[string]string {
+// Labels returns those of a VMI's launcher Pod.
+func Labels(vmi *v1.VirtualMachineInstance) map[string]string {
 	labels := names.Untracked(vmi.Labels)
 	labels[v1.AppLabel] = names.LauncherApp
 	labels[v1.CreatedByLabel] = string(vmi.UID)
@@ -53,7 +54,8 @@ func podLabels(vmi *v1.VirtualMachineInstance) map[string]string {
 	return labels
 }
 
-func podAnnotations(vmi *v1.VirtualMachineInstance) map[string]string {
+// Annotations returns those of a VMI's launcher Pod.
+func Annotations(vmi *v1.VirtualMachineInstance) map[string]string {
 	annotations := names.Untracked(vmi.Annotations)
 	for k := range annotations {
 		if strings.HasPrefix(k, "kubectl.kubernetes.io") ||

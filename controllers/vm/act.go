@@ -41,6 +41,8 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 		return c.failing(vm, "FailedCreate", "StartVMI", c.start(ctx, vm, a))
 	case plan.StopVMI:
 		return c.failing(vm, "FailedDelete", "StopVMI", c.stop(ctx, vm, a))
+	case plan.RelabelVMI:
+		return c.applier().Relabel(ctx, a.VMI, a.Labels, a.Annotations)
 	case plan.SetRequests:
 		return c.setRequests(ctx, vm, a.Requests)
 	}

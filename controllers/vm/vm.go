@@ -92,6 +92,7 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (pla
 		return plan.Seen{}, fmt.Errorf("reading VMI %s: %w", key, err)
 	case err == nil && metav1.IsControlledBy(vmi, vm):
 		seen.VMI = vmi
+		seen.Labels, seen.Annotations = c.applier().Keys(vmi, "labels"), c.applier().Keys(vmi, "annotations")
 	case err == nil:
 		seen.Namesake = true
 	}

@@ -40,6 +40,8 @@ func (c *Controller) do(ctx context.Context, a plan.Action) error {
 		return c.createPod(ctx, a)
 	case plan.DeletePod:
 		return c.deletePod(ctx, a)
+	case plan.RelabelPod:
+		return client.IgnoreNotFound(c.applier().Relabel(ctx, a.Pod, a.Labels, a.Annotations))
 	case plan.OpenGate:
 		return c.openGate(ctx, a)
 	case plan.ReportLoss:

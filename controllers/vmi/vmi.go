@@ -114,7 +114,12 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (pla
 		}
 		seen.PodGone = seen.Pod == nil
 	}
-	if seen.Pod == nil && !plan.HadPod(vmi) {
+	if seen.Pod != nil {
+		seen.Labels, seen.Annotations = podspec.Labels(vmi), podspec.Annotations(vmi)
+		seen.OurLabels, seen.OurAnnotations = c.applier().Keys(seen.Pod, "labels"), c.applier().Keys(seen.Pod, "annotations")
+		return seen, nil
+	}
+	if !plan.HadPod(vmi) {
 		err = c.render(ctx, &seen)
 	}
 	return seen, err

@@ -102,6 +102,24 @@ func (a Applier) Owns(live client.Object, subresource string, path ...string) bo
 	return err == nil && set.Has(elements)
 }
 
+// Keys returns the keys of metadata.labels or metadata.annotations, whichever field names, that this manager has set in
+// any way.
+func (a Applier) Keys(live client.Object, field string) []string {
+	var out []string
+	for _, m := range live.GetManagedFields() {
+		set := fieldpath.NewSet()
+		if m.Manager != a.Manager || m.FieldsV1 == nil || set.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())) != nil {
+			continue
+		}
+		for path := range set.All() {
+			if len(path) == 3 && path[:2].Equals(fieldpath.MakePathOrDie("metadata", field)) && path[2].FieldName != nil {
+				out = append(out, *path[2].FieldName)
+			}
+		}
+	}
+	return out
+}
+
 // owned returns the fields that this manager applied to the object or its subresource.
 func (a Applier) owned(live client.Object, subresource string) (*fieldpath.Set, error) {
 	set := fieldpath.NewSet()

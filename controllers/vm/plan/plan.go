@@ -14,6 +14,7 @@ import (
 	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/defaults"
 	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/mirror"
 )
 
 // Seen is one round's facts; nil: the API server has none.
@@ -23,6 +24,8 @@ type Seen struct {
 	// Namesake says that there is a VMI of the VM's name that isn't the VM's.
 	Namesake bool
 	Config   config.Config
+	// Labels and Annotations are the keys that this controller has set on the VMI.
+	Labels, Annotations []string
 }
 
 // Plan is what one round does.
@@ -50,6 +53,12 @@ type StopVMI struct {
 	Why string
 }
 
+// RelabelVMI brings the VMI's labels and annotations to the template's.
+type RelabelVMI struct {
+	VMI                 *v1.VirtualMachineInstance
+	Labels, Annotations mirror.Change
+}
+
 // SetRequests replaces the start and stop requests that were seen.
 type SetRequests struct {
 	VM       *v1.VirtualMachine
@@ -59,9 +68,10 @@ type SetRequests struct {
 // ReleaseVM takes the finalizer off a deleted VM.
 type ReleaseVM struct{ VM *v1.VirtualMachine }
 
-func (a HoldVM) String() string   { return "holding VM " + a.VM.Name }
-func (a StartVMI) String() string { return "starting VMI " + a.VMI.Name + ": " + a.Why }
-func (a StopVMI) String() string  { return "stopping VMI " + a.VMI.Name + ": " + a.Why }
+func (a HoldVM) String() string     { return "holding VM " + a.VM.Name }
+func (a StartVMI) String() string   { return "starting VMI " + a.VMI.Name + ": " + a.Why }
+func (a StopVMI) String() string    { return "stopping VMI " + a.VMI.Name + ": " + a.Why }
+func (a RelabelVMI) String() string { return "labelling VMI " + a.VMI.Name + " as its template" }
 func (a SetRequests) String() string {
 	return "leaving " + strconv.Itoa(len(a.Requests)) + " requests of VM " + a.VM.Name
 }
@@ -95,11 +105,11 @@ func act(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) Plan {
 	switch {
 	case want.VMI == lifecycle.Absent && live:
 		return Plan{Actions: []Action{StopVMI{s.VMI, want.Why}}}
-	case want.VMI != lifecycle.Present:
-		return Plan{}
-	case live && superseded(s):
+	case live && want.VMI == lifecycle.Present && superseded(s):
 		return Plan{Actions: []Action{StopVMI{s.VMI, "the VM's spec changed before the guest ran"}}}
-	case s.VMI != nil || refused(s) != nil:
+	case live && !lifecycle.Final(s.VMI):
+		return Plan{Actions: relabel(s)}
+	case want.VMI != lifecycle.Present || s.VMI != nil || refused(s) != nil:
 		return Plan{}
 	}
 	if at := lifecycle.RetryAt(s.VM, failure); now.Before(at) {
@@ -157,6 +167,16 @@ func superseded(s Seen) bool {
 		return outdated(s)
 	}
 	return false
+}
+
+// relabel carries changes of the template's labels and annotations to the VMI: they need no restart.
+func relabel(s Seen) []Action {
+	want := defaults.VMI(s.VM, s.Config)
+	a := RelabelVMI{s.VMI, mirror.Diff(s.VMI.Labels, want.Labels, s.Labels), mirror.Diff(s.VMI.Annotations, want.Annotations, s.Annotations)}
+	if len(a.Labels)+len(a.Annotations) == 0 {
+		return nil
+	}
+	return []Action{a}
 }
 
 func outdated(s Seen) bool {

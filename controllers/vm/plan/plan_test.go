@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"virtstack.io/virtstack/controllers/vm/plan"
 	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/mirror"
 )
 
 var epoch = time.Unix(1_700_000_000, 0)
@@ -112,6 +114,9 @@ func TestDeadlinesEndInStalled(t *testing.T) {
 func draw(t *rapid.T) plan.Seen {
 	strategies := []v1.VirtualMachineRunStrategy{v1.RunStrategyAlways, v1.RunStrategyHalted, v1.RunStrategyManual, v1.RunStrategyRerunOnFailure, v1.RunStrategyOnce}
 	s := plan.Seen{VM: vm(rapid.SampledFrom(strategies).Draw(t, "strategy")), Config: config.From(nil)}
+	if rapid.Bool().Draw(t, "labelled") {
+		s.VM.Spec.Template.ObjectMeta.Labels = map[string]string{"color": "green"}
+	}
 	s.VM.Generation = rapid.Int64Range(1, 3).Draw(t, "generation")
 	s.VM.Status.ObservedGeneration = rapid.Int64Range(0, s.VM.Generation).Draw(t, "observed")
 	s.VM.Status.RunStrategy = rapid.SampledFrom(strategies).Draw(t, "last strategy")
@@ -156,6 +161,9 @@ func happen(s plan.Seen, p plan.Plan) plan.Seen {
 			s.VMI.UID = "made"
 		case plan.StopVMI:
 			s.VMI = nil
+		case plan.RelabelVMI:
+			s.VMI = s.VMI.DeepCopy()
+			s.VMI.Labels, s.VMI.Annotations = changed(s.VMI.Labels, a.Labels), changed(s.VMI.Annotations, a.Annotations)
 		case plan.SetRequests:
 			requests = a.Requests
 		}
@@ -163,6 +171,19 @@ func happen(s plan.Seen, p plan.Plan) plan.Seen {
 	s.VM.Status = p.Status
 	s.VM.Status.StateChangeRequests = requests
 	return s
+}
+
+func changed(have map[string]string, by mirror.Change) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, have)
+	for k, v := range by {
+		if v == nil {
+			delete(out, k)
+			continue
+		}
+		out[k] = *v
+	}
+	return out
 }
 
 func TestPlansSettle(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/machine/mirror"
 	"virtstack.io/virtstack/machine/names"
 )
 
@@ -19,7 +20,7 @@ var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageNam
 // following reports what becomes of the Pod until its launcher runs, and hands over then. What the node agent doesn't
 // wait for, the Pod's gate and the VMI's label, comes in the rounds after.
 func following(now time.Time, s Seen) Plan {
-	p := Plan{Actions: hold(s)}
+	p := Plan{Actions: append(hold(s), relabel(s)...)}
 	before := s.VMI.Status.Phase != v1.Scheduled
 	waiting, pulling := pullFailure(s.Pod)
 	settled := s.Pod.CreationTimestamp.Add(settleAfter)
@@ -40,6 +41,15 @@ func following(now time.Time, s Seen) Plan {
 		p.Status = status(now, s, v1.Scheduling)
 	}
 	return p
+}
+
+// relabel carries changes of the VMI's labels and annotations to its Pod, where Services and network policies see them.
+func relabel(s Seen) []Action {
+	a := RelabelPod{s.Pod, mirror.Diff(s.Pod.Labels, s.Labels, s.OurLabels), mirror.Diff(s.Pod.Annotations, s.Annotations, s.OurAnnotations)}
+	if s.Pod.DeletionTimestamp != nil || len(a.Labels)+len(a.Annotations) == 0 {
+		return nil
+	}
+	return []Action{a}
 }
 
 // gate keeps the condition of the Pod's readiness gate right from the moment its launcher runs.

@@ -9,6 +9,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/mirror"
 )
 
 // Seen is one round's facts.
@@ -23,6 +24,10 @@ type Seen struct {
 	// Rendered is the Pod that the VMI asks for; Unrendered says why there can be none.
 	Rendered   *k8sv1.Pod
 	Unrendered error
+	// Labels and Annotations are what the Pod should carry, OurLabels and OurAnnotations the keys that this controller
+	// has set on it.
+	Labels, Annotations       map[string]string
+	OurLabels, OurAnnotations []string
 }
 
 // Plan is what one round does.
@@ -67,6 +72,12 @@ type LabelNode struct {
 	Node string
 }
 
+// RelabelPod brings the Pod's labels and annotations to the VMI's.
+type RelabelPod struct {
+	Pod                 *k8sv1.Pod
+	Labels, Annotations mirror.Change
+}
+
 // ReportLoss tells the VMI's owner that its Pod was taken away.
 type ReportLoss struct{ VMI *v1.VirtualMachineInstance }
 
@@ -82,7 +93,8 @@ func (a OpenGate) String() string {
 	}
 	return "opening the gate of Pod " + a.Pod.Name
 }
-func (a LabelNode) String() string { return "labelling VMI " + a.VMI.Name + " with node " + a.Node }
+func (a LabelNode) String() string  { return "labelling VMI " + a.VMI.Name + " with node " + a.Node }
+func (a RelabelPod) String() string { return "labelling Pod " + a.Pod.Name + " as its VMI" }
 func (a ReportLoss) String() string {
 	return "reporting that the Pod of VMI " + a.VMI.Name + " was taken away"
 }
