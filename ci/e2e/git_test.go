@@ -27,7 +27,8 @@ type tenant struct {
 func newTenant(t *testing.T, name string) tenant {
 	t.Helper()
 	p := newPlace(t, name)
-	repo, err := lab.Clone(t.Context(), p.ns, filepath.Join(t.TempDir(), "repo"))
+	// A repository outlives the cluster that followed it: each run has its own.
+	repo, err := lab.Clone(t.Context(), fmt.Sprintf("%s-%d", p.ns, time.Now().Unix()), filepath.Join(t.TempDir(), "repo"))
 	p.must(err)
 	return tenant{p, repo}
 }
@@ -36,7 +37,7 @@ func newTenant(t *testing.T, name string) tenant {
 func (f tenant) follow() {
 	f.t.Helper()
 	cmd := theLab.Command(f.t.Context(), "kubectl", "apply", "--server-side", "-n", f.ns, "-f", "-")
-	cmd.Stdin = strings.NewReader(strings.ReplaceAll(tenantYAML, "NAMESPACE", f.ns))
+	cmd.Stdin = strings.NewReader(strings.NewReplacer("NAMESPACE", f.ns, "REPOSITORY", f.repo.URL).Replace(tenantYAML))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		f.t.Fatalf("%v: %s", err, out)
 	}
@@ -155,6 +156,6 @@ func TestSourceThatCantBeHad(t *testing.T) {
 	f.bundle("False", time.Minute, "no-such-branch")
 	patch(`{"spec":{"source":{"git":{"url":"http://172.30.0.1:1/x.git","ref":{"branch":"main"}}}}}`)
 	f.bundle("False", time.Minute, "172.30.0.1:1")
-	patch(`{"spec":{"source":{"git":{"url":"` + lab.GitURL(f.ns) + `"}}}}`)
+	patch(`{"spec":{"source":{"git":{"url":"` + f.repo.URL + `"}}}}`)
 	f.bundle("True", time.Minute, "")
 }
