@@ -44,10 +44,7 @@ func (b *builder) linkerFlags() string {
 	if b.version == "" {
 		return flags
 	}
-	for _, variable := range []string{"machine/release.Version", "api.Version", "kube/process.Version"} {
-		flags += fmt.Sprintf(" -X virtstack.io/virtstack/%s=%s", variable, b.version)
-	}
-	return flags
+	return flags + " -X virtstack.io/virtstack/machine/release.Version=" + b.version
 }
 
 func (b *builder) compileComponents(ctx context.Context) ([]string, error) {
