@@ -28,45 +28,48 @@ func False(kind, reason, message string) Want {
 
 // VM returns the conditions of a VM that its controller owns, in the order of want; live are those it shows now.
 func VM(now time.Time, live []v1.VirtualMachineCondition, want ...Want) []v1.VirtualMachineCondition {
-	out := make([]v1.VirtualMachineCondition, 0, len(want))
-	for _, w := range want {
-		c := v1.VirtualMachineCondition{Type: v1.VirtualMachineConditionType(w.Type), Status: w.Status, Reason: w.Reason, Message: w.Message, LastTransitionTime: stamp(now)}
-		for _, l := range live {
-			if l.Type == c.Type && l.Status == c.Status && !l.LastTransitionTime.IsZero() {
-				c.LastTransitionTime = l.LastTransitionTime
-			}
-		}
-		out = append(out, c)
-	}
-	return out
+	return all(now, live, want, func(c v1.VirtualMachineCondition) shown {
+		return shown{string(c.Type), c.Status, c.LastTransitionTime}
+	}, func(w Want, since metav1.Time) v1.VirtualMachineCondition {
+		return v1.VirtualMachineCondition{Type: v1.VirtualMachineConditionType(w.Type), Status: w.Status, Reason: w.Reason, Message: w.Message, LastTransitionTime: since}
+	})
 }
 
 // VMI is VM for a VirtualMachineInstance.
 func VMI(now time.Time, live []v1.VirtualMachineInstanceCondition, want ...Want) []v1.VirtualMachineInstanceCondition {
-	out := make([]v1.VirtualMachineInstanceCondition, 0, len(want))
-	for _, w := range want {
-		c := v1.VirtualMachineInstanceCondition{Type: v1.VirtualMachineInstanceConditionType(w.Type), Status: w.Status, Reason: w.Reason, Message: w.Message, LastTransitionTime: stamp(now)}
-		for _, l := range live {
-			if l.Type == c.Type && l.Status == c.Status && !l.LastTransitionTime.IsZero() {
-				c.LastTransitionTime = l.LastTransitionTime
-			}
-		}
-		out = append(out, c)
-	}
-	return out
+	return all(now, live, want, func(c v1.VirtualMachineInstanceCondition) shown {
+		return shown{string(c.Type), c.Status, c.LastTransitionTime}
+	}, func(w Want, since metav1.Time) v1.VirtualMachineInstanceCondition {
+		return v1.VirtualMachineInstanceCondition{Type: v1.VirtualMachineInstanceConditionType(w.Type), Status: w.Status, Reason: w.Reason, Message: w.Message, LastTransitionTime: since}
+	})
 }
 
 // KubeVirt is VM for the KubeVirt CR.
 func KubeVirt(now time.Time, live []v1.KubeVirtCondition, want ...Want) []v1.KubeVirtCondition {
-	out := make([]v1.KubeVirtCondition, 0, len(want))
+	return all(now, live, want, func(c v1.KubeVirtCondition) shown {
+		return shown{string(c.Type), c.Status, c.LastTransitionTime}
+	}, func(w Want, since metav1.Time) v1.KubeVirtCondition {
+		return v1.KubeVirtCondition{Type: v1.KubeVirtConditionType(w.Type), Status: w.Status, Reason: w.Reason, Message: w.Message, LastTransitionTime: since}
+	})
+}
+
+// shown is what counts of a live condition: it keeps its time while its status stays.
+type shown struct {
+	kind   string
+	status k8sv1.ConditionStatus
+	since  metav1.Time
+}
+
+func all[C any](now time.Time, live []C, want []Want, read func(C) shown, write func(Want, metav1.Time) C) []C {
+	out := make([]C, 0, len(want))
 	for _, w := range want {
-		c := v1.KubeVirtCondition{Type: v1.KubeVirtConditionType(w.Type), Status: w.Status, Reason: w.Reason, Message: w.Message, LastTransitionTime: stamp(now)}
-		for _, l := range live {
-			if l.Type == c.Type && l.Status == c.Status && !l.LastTransitionTime.IsZero() {
-				c.LastTransitionTime = l.LastTransitionTime
+		since := stamp(now)
+		for _, c := range live {
+			if l := read(c); l.kind == w.Type && l.status == w.Status && !l.since.IsZero() {
+				since = l.since
 			}
 		}
-		out = append(out, c)
+		out = append(out, write(w, since))
 	}
 	return out
 }
