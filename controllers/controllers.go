@@ -7,14 +7,18 @@ import (
 	"os"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
+	api "kubevirt.io/api/instancetype"
+	instancetype "kubevirt.io/api/instancetype/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"virtstack.io/virtstack/controllers/node"
 	"virtstack.io/virtstack/controllers/vm"
@@ -35,6 +39,7 @@ var errNoImage = errors.New(imageVariable + " is not set: it names the image of 
 func Execute() int {
 	return process.Process{
 		Name:       names.Controller,
+		Scheme:     instancetype.AddToScheme,
 		Cache:      trimmed(),
 		Elect:      true,
 		FreshReads: true,
@@ -65,14 +70,33 @@ func trimmed() cache.Options {
 			Label:     labels.SelectorFromSet(labels.Set{v1.AppLabel: names.LauncherApp}),
 			Transform: stripPod,
 		},
-		&k8sv1.Node{}: {Transform: stripNode},
+		&appsv1.ControllerRevision{}:   {Label: storedTypes()},
+		&k8sv1.Node{}:                  {Transform: stripNode},
+		&k8sv1.PersistentVolumeClaim{}: {Transform: stripClaim},
 	}}
+}
+
+// storedTypes selects the revisions of instancetypes and preferences.
+func storedTypes() labels.Selector {
+	kind, err := labels.NewRequirement(api.ControllerRevisionObjectKindLabel, selection.Exists, nil)
+	if err != nil {
+		return labels.Nothing() // a constant label is one
+	}
+	return labels.NewSelector().Add(*kind)
 }
 
 // stripPod leaves what this process manages: it tells which labels are ours to drop.
 func stripPod(in any) (any, error) {
 	if p, ok := in.(*k8sv1.Pod); ok {
 		p.ManagedFields = slices.DeleteFunc(p.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager != vmi.Manager })
+	}
+	return in, nil
+}
+
+// stripClaim leaves what a volume's status tells of its claim.
+func stripClaim(in any) (any, error) {
+	if c, ok := in.(*k8sv1.PersistentVolumeClaim); ok {
+		c.ManagedFields, c.Labels, c.Annotations = nil, nil, nil
 	}
 	return in, nil
 }

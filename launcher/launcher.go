@@ -16,13 +16,16 @@ import (
 	"time"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/agent"
 	"virtstack.io/virtstack/launcher/child"
 	"virtstack.io/virtstack/launcher/console"
+	"virtstack.io/virtstack/launcher/credential"
 	"virtstack.io/virtstack/launcher/disk"
 	"virtstack.io/virtstack/launcher/domain"
 	"virtstack.io/virtstack/launcher/driver/libvirt"
 	"virtstack.io/virtstack/launcher/guest"
 	"virtstack.io/virtstack/launcher/serve"
+	"virtstack.io/virtstack/launcher/share"
 )
 
 const (
@@ -99,11 +102,18 @@ func run(ctx context.Context, o options) guest.Exit {
 			g.Stop(time.Now())
 		}
 	}()
+	keeper := credential.NewKeeper(guestv1.CredentialDir)
 	finished := doors.serve(ctx, g, &preparer{
 		options: o, work: work, console: console.New(), ctx: ctx,
-		sockets: domain.Sockets{Serial: inRun("serial0.sock"), Agent: inRun("agent.sock"), VNC: inRun("vnc.sock")},
-		disks:   disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir},
+		sockets:  domain.Sockets{Serial: inRun("serial0.sock"), Agent: inRun("agent.sock"), VNC: inRun("vnc.sock"), Metrics: inRun("metrics.sock")},
+		firmware: domain.ImageFirmware(filepath.Join(guestv1.DiskDir, "nvram.fd")),
+		shares:   &share.Server{Dir: guestv1.RunDir, Log: os.Stderr},
+		assigned: domain.ParseAssigned(os.Environ()),
+		disks:    disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir, Claims: guestv1.ClaimDir, Blocks: guestv1.BlockDir, Credentials: guestv1.CredentialDir},
+		keeper:   keeper,
 	})
+	go agent.Watch(ctx, g)
+	go keeper.Keep(ctx, g)
 	exit := g.Loop(ctx)
 	cancel()
 	<-finished // watchers have the last state now

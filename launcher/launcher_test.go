@@ -15,11 +15,13 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/credential"
 	"virtstack.io/virtstack/launcher/disk"
 	"virtstack.io/virtstack/launcher/domain"
 	"virtstack.io/virtstack/launcher/driver/fake"
 	"virtstack.io/virtstack/launcher/guest"
 	"virtstack.io/virtstack/launcher/serve"
+	"virtstack.io/virtstack/launcher/share"
 )
 
 var web = options{namespace: "vms", name: "web", uid: "u-1", grace: 30 * time.Second}
@@ -57,19 +59,21 @@ func vmi(change func(*v1.VirtualMachineInstance)) *v1.VirtualMachineInstance {
 func TestOnlyItsOwnVMIIsPrepared(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1.VirtualMachineInstance)
-		want   string // in the refusal; empty: it is prepared
+		code   codes.Code // Unavailable leaves the guest that is there alone, InvalidArgument is final
+		want   string     // in the error
 	}{
-		"its own":           {func(*v1.VirtualMachineInstance) {}, ""},
-		"a later one":       {func(v *v1.VirtualMachineInstance) { v.UID = "u-2" }, "UID u-2"},
-		"another name":      {func(v *v1.VirtualMachineInstance) { v.Name = "db" }, "vms/db"},
-		"another namespace": {func(v *v1.VirtualMachineInstance) { v.Namespace = "other" }, "other/web"},
-		"a volume's name":   {func(v *v1.VirtualMachineInstance) { v.Spec.Volumes = []v1.Volume{{Name: "../x"}} }, "spec.volumes[0].name"},
-		"too many CPUs":     {func(v *v1.VirtualMachineInstance) { v.Spec.Domain.CPU = &v1.CPU{Cores: 5000} }, "spec.domain.cpu"},
+		"its own":           {func(*v1.VirtualMachineInstance) {}, codes.OK, ""},
+		"a later one":       {func(v *v1.VirtualMachineInstance) { v.UID = "u-2" }, codes.Unavailable, "UID u-2"},
+		"another name":      {func(v *v1.VirtualMachineInstance) { v.Name = "db" }, codes.Unavailable, "vms/db"},
+		"another namespace": {func(v *v1.VirtualMachineInstance) { v.Namespace = "other" }, codes.Unavailable, "other/web"},
+		"a volume's name":   {func(v *v1.VirtualMachineInstance) { v.Spec.Volumes = []v1.Volume{{Name: "../x"}} }, codes.InvalidArgument, "spec.volumes[0].name"},
+		"too many CPUs":     {func(v *v1.VirtualMachineInstance) { v.Spec.Domain.CPU = &v1.CPU{Cores: 5000} }, codes.InvalidArgument, "spec.domain.cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &preparer{
 				options: web, work: t.TempDir(), ctx: t.Context(), sockets: domain.Sockets{Agent: "/a"},
-				disks: disk.Dirs{Disks: t.TempDir(), Images: t.TempDir(), Secrets: t.TempDir()},
+				disks:  disk.Dirs{Disks: t.TempDir(), Images: t.TempDir(), Secrets: t.TempDir()},
+				shares: &share.Server{Dir: t.TempDir()}, keeper: credential.NewKeeper(credential.Secrets(t.TempDir())),
 			}
 			request, err := json.Marshal(vmi(tc.change))
 			if err != nil {
@@ -78,14 +82,14 @@ func TestOnlyItsOwnVMIIsPrepared(t *testing.T) {
 			d := fake.Open()
 			s := serve.New(guest.New(d, time.Minute), p.prepare)
 			_, err = s.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: guestv1.Protocol, Vmi: request})
-			if tc.want == "" {
+			if tc.code == codes.OK {
 				if err != nil || d.Starts() != 1 {
 					t.Errorf("got %v and %d starts, want one", err, d.Starts())
 				}
 				return
 			}
-			if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tc.want) || d.Starts() != 0 {
-				t.Errorf("got %v and %d starts, want a refusal with %q", err, d.Starts(), tc.want)
+			if status.Code(err) != tc.code || !strings.Contains(err.Error(), tc.want) || d.Starts() != 0 {
+				t.Errorf("got %v and %d starts, want %s with %q", err, d.Starts(), tc.code, tc.want)
 			}
 		})
 	}

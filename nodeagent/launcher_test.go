@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
@@ -96,6 +97,10 @@ func (l *launcher) Act(_ context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 
 // noNetwork is a node whose Pods need no preparation, or can't be prepared.
 type noNetwork struct{ err error }
+
+func (noNetwork) Advertise(context.Context, *k8sv1.Pod, *v1.VirtualMachineInstance) error { return nil }
+func (noNetwork) Advertised(types.UID) bool                                               { return true }
+func (noNetwork) Keep(types.NamespacedName, ...types.UID)                                 {}
 
 func (n noNetwork) Prepare(context.Context, *k8sv1.Pod, *v1.VirtualMachineInstance) ([]*guestv1.Interface, error) {
 	return nil, n.err

@@ -122,7 +122,7 @@ func (f *settings) setUp(ctx context.Context, mgr ctrl.Manager) error {
 func (f *settings) addNode(mgr ctrl.Manager, facts host.Facts) error {
 	news := newNews()
 	plugins := &device.Plugins{
-		Devices: []device.Device{device.KVM, device.Tun}, Count: config.From(nil).DevicesPerNode,
+		Devices: []device.Device{device.KVM, device.Tun, device.Vhost, device.Vsock}, Count: config.From(nil).DevicesPerNode,
 		Dir: f.devicePlugins, CDI: f.cdi,
 		Changed: func() { news.tell(types.NamespacedName{Name: f.node}) },
 	}
@@ -153,7 +153,7 @@ func (f *settings) addGuests(mgr ctrl.Manager, facts host.Facts, here guest.Loca
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
 		Status:    apply.Applier{Client: mgr.GetClient(), Manager: guest.Manager},
 		Events:    mgr.GetEventRecorder(names.Handler),
-		Launchers: launchers, Network: here, Facts: facts,
+		Launchers: launchers, Network: &guest.Networks{Local: here}, Facts: facts,
 	}
 	return errors.Join(guestLoop(mgr, c, news), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()

@@ -20,7 +20,7 @@ import (
 )
 
 // Execute runs virtctl and returns its exit code: 0 if the command did what was asked, 1 if not; a console also ends
-// with 1 if its connection was lost.
+// with 1 if its connection was lost, and validate with 2 if it could not begin.
 func Execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -32,9 +32,17 @@ func Execute() int {
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	root := command(streams, args[0])
 	root.SetArgs(args[1:])
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	code := 1
+	if e := (exit{}); errors.As(err, &e) {
+		code = e.code
+	}
+	if err != nil && err.Error() == "" {
+		return code
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(streams.ErrOut, "Error: "+explain(err, root.Annotations[cobra.CommandDisplayNameAnnotation]))
-		return 1
+		return code
 	}
 	return 0
 }
@@ -57,7 +65,7 @@ func command(streams genericiooptions.IOStreams, called string) *cobra.Command {
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 
 	env := &environment{IOStreams: streams, connection: connection, name: displayName(called)}
-	for _, c := range []func(*environment) *cobra.Command{consoleCommand, startCommand, stopCommand, restartCommand, versionCommand} {
+	for _, c := range []func(*environment) *cobra.Command{consoleCommand, startCommand, stopCommand, restartCommand, expandCommand, validateCommand, versionCommand} {
 		root.AddCommand(c(env))
 	}
 	return root

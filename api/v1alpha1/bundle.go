@@ -64,7 +64,7 @@ type BundleSpec struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be a duration of at least 1s, such as 30s or 5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s, such as 30s or 5m"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// Prune says what happens to objects that an earlier revision applied and this one does not
@@ -81,7 +81,7 @@ type BundleSpec struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be a duration of at least 1s, such as 30s or 5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s, such as 30s or 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// Suspend stops fetching and applying; what is applied stays.

@@ -50,7 +50,7 @@ func TestLauncherIsConfined(t *testing.T) {
 
 // What a launcher Pod asks for is what it uses, and a margin (docs/decisions/0005-memory-overhead.md).
 func TestLauncherPodAsksForWhatItUses(t *testing.T) {
-	p := newPlace(t, "memory")
+	p := placeAlone(t, "memory")
 	p.create(p.vm("web"))
 	p.phase("web", v1.Running, 2*time.Minute)
 	p.login("web", time.Minute)

@@ -3,17 +3,22 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Every shell block of the documentation is run as it stands, in order, a page at a time.
+// Every shell block of the documentation is run as it stands, in order. A page is alone, but for recipes: each keeps to
+// a namespace of its own.
 func TestCommandsInDocs(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(theLab.Root, "docs", "*.md"))
-	if err != nil || len(pages) < 4 {
+	pages, err1 := filepath.Glob(filepath.Join(theLab.Root, "docs", "*.md"))
+	recipes, err2 := filepath.Glob(filepath.Join(theLab.Root, "docs", "recipes", "*.md"))
+	pages = append(pages, recipes...)
+	if err := errors.Join(err1, err2); err != nil || len(pages) < 5 {
 		t.Fatalf("found pages %v: %v", pages, err)
 	}
 	for _, page := range pages {
@@ -26,6 +31,9 @@ func TestCommandsInDocs(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(page), func(t *testing.T) {
+			if slices.Contains(recipes, page) {
+				t.Parallel()
+			}
 			cmd := theLab.Command(t.Context(), "bash", "-euxo", "pipefail", "-c", script)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)

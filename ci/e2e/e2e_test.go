@@ -52,7 +52,16 @@ type place struct {
 	ns string
 }
 
+// newPlace makes a test's namespace. The test runs beside others: it may not touch what they stand on.
 func newPlace(t *testing.T, name string) place {
+	t.Helper()
+	t.Parallel()
+	return placeAlone(t, name)
+}
+
+// placeAlone makes the namespace of a test that runs with no other beside it: it restarts components, or counts what
+// they do.
+func placeAlone(t *testing.T, name string) place {
 	t.Helper()
 	p := place{t, "e2e-" + name}
 	p.must(theLab.Namespace(t.Context(), p.ns))
@@ -138,22 +147,25 @@ func (p place) gone(o client.Object, name string, limit time.Duration) {
 	}))
 }
 
-// login opens the console and waits for the prompt of a guest of that host name.
+// busy is how much longer than alone a guest may take to boot: it is emulated, beside another one.
+const busy = 3
+
+// login opens the console and waits for the prompt of a guest of that host name; limit is for a guest that boots alone.
 func (p place) login(name string, limit time.Duration) *lab.Console {
 	p.t.Helper()
 	c, err := theLab.Console(p.t.Context(), p.ns, name)
 	p.must(err)
 	p.t.Cleanup(func() { _ = c.Close() })
-	p.must(c.Expect(p.t.Context(), name+" login:", limit))
+	p.must(c.Expect(p.t.Context(), name+" login:", busy*limit))
 	return c
 }
 
 // shell logs in as root and waits for its prompt.
 func (p place) shell(name string) *lab.Console {
 	p.t.Helper()
-	c := p.login(name, time.Minute)
+	c := p.login(name, 3*time.Minute)
 	p.must(c.Send("root\n"))
-	p.must(c.Expect(p.t.Context(), "# ", 20*time.Second))
+	p.must(c.Expect(p.t.Context(), "# ", busy*20*time.Second))
 	return c
 }
 

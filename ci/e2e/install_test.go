@@ -26,7 +26,7 @@ func TestExplainAndPrinterColumns(t *testing.T) {
 }
 
 func TestInstallIsRefusedToGoWhileVMsExist(t *testing.T) {
-	p := newPlace(t, "uninstall")
+	p := placeAlone(t, "uninstall")
 	p.create(p.vm("web", halted))
 	out, err := theLab.Kubectl(t.Context(), "delete", "kubevirt", "kubevirt", "-n", "kubevirt", "--wait=false")
 	if err == nil {
@@ -44,7 +44,7 @@ const mostWrites = 10
 
 // What it takes to start one VM: writes to the API server by our components, by user agent and object.
 func TestFewWritesPerVM(t *testing.T) {
-	p := newPlace(t, "writes")
+	p := placeAlone(t, "writes")
 	since := time.Now()
 	p.create(p.vm("web"))
 	p.status("web", v1.VirtualMachineStatusRunning, 2*time.Minute)

@@ -143,7 +143,7 @@ func TestDeafGuestIsDestroyedAtItsDeadline(t *testing.T) {
 	p.phase("web", v1.Running, 2*time.Minute)
 	c := p.shell("web")
 	p.must(c.Send("killall acpid; echo dea''f\n"))
-	p.must(c.Expect(t.Context(), "deaf", 10*time.Second))
+	p.must(c.Expect(t.Context(), "deaf", busy*10*time.Second))
 	begin := time.Now()
 	p.must(theLab.Client.Delete(t.Context(), p.vm("web")))
 	p.gone(&v1.VirtualMachine{}, "web", time.Minute)
@@ -172,6 +172,6 @@ func TestCloudInitAndEmptyDisk(t *testing.T) {
 		{"cat /sys/block/vdb/size\n", "131072"}, // sectors of 512 bytes
 	} {
 		p.must(c.Send(step.send))
-		p.must(c.Expect(t.Context(), step.expect, time.Minute))
+		p.must(c.Expect(t.Context(), step.expect, busy*time.Minute))
 	}
 }

@@ -15,7 +15,7 @@ import (
 // A guest is never stopped by what happens to our components: the same QEMU, by pid and start time, lives through the
 // death of each of them, and afterwards each does its work again.
 func TestGuestSurvivesItsControlPlane(t *testing.T) {
-	p := newPlace(t, "survive")
+	p := placeAlone(t, "survive")
 	p.create(p.vm("web"))
 	p.phase("web", v1.Running, 2*time.Minute)
 	p.login("web", time.Minute)

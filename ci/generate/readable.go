@@ -29,8 +29,12 @@ import (
 	"virtstack.io/virtstack/api/v1alpha1"
 )
 
-// goDuration is what time.ParseDuration reads, but for signs.
-const goDuration = `^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
+// goDuration is what time.ParseDuration reads, but for signs, and for what is longer than it can count: a sum of six
+// such parts is less than 292 years.
+const goDuration = `^(0|([0-9]{1,9}([.][0-9]{1,9})?(ns|us|µs|ms|s)|[0-9]{1,7}([.][0-9]{1,9})?m|[0-9]{1,5}([.][0-9]{1,9})?h){1,6})$`
+
+// durationLength is the most characters of a duration.
+const durationLength = int64(64)
 
 var (
 	durationType    = reflect.TypeFor[metav1.Duration]()
@@ -65,15 +69,26 @@ func readable(types *runtime.Scheme, props *apiextensions.JSONSchemaProps, k kin
 	return nil
 }
 
+// duration makes a schema say in words what a duration looks like, and ask other rules only about what is one: CEL itself
+// answers those of another text with an error of its own.
+func duration(props *apiextensions.JSONSchemaProps) {
+	length := durationLength
+	props.MaxLength = &length
+	is := "self.matches('" + goDuration + "')"
+	for i := range props.XValidations {
+		props.XValidations[i].Rule = "!" + is + " || " + props.XValidations[i].Rule
+	}
+	props.XValidations = append(apiextensions.ValidationRules{{Rule: is,
+		Message: "must be a duration: numbers with units, such as 30s, 5m or 1h30m, and less than 292 years"}}, props.XValidations...)
+}
+
 func fit(props *apiextensions.JSONSchemaProps, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
 	case t == durationType:
-		if len(props.XValidations) == 0 {
-			props.Pattern = goDuration
-		}
+		duration(props)
 		return
 	case t == intOrStringType:
 		bound(props, math.MinInt32, math.MaxInt32)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	k8sv1 "k8s.io/api/core/v1"
@@ -42,13 +43,13 @@ func (w *world) pod(d *datadriven.TestData) (string, error) {
 		}
 	}
 	before := pod.DeepCopy()
-	if err := become(&pod.Status, d); err != nil {
+	if err := become(w.now, &pod.Status, d); err != nil {
 		return "", err
 	}
 	return "", w.admin.Status().Patch(w.t.Context(), pod, client.StrategicMergeFrom(before))
 }
 
-func become(st *k8sv1.PodStatus, d *datadriven.TestData) error {
+func become(now time.Time, st *k8sv1.PodStatus, d *datadriven.TestData) error {
 	compute := k8sv1.ContainerStatus{Name: "compute"}
 	switch what := d.CmdArgs[1].Key; what {
 	case "unschedulable":
@@ -69,6 +70,9 @@ func become(st *k8sv1.PodStatus, d *datadriven.TestData) error {
 		}
 		st.Phase = k8sv1.PodFailed
 		compute.State.Terminated = &k8sv1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Error", Message: "libvirtd ended"}
+	case "evicted": // by the kubelet, which ends its launcher well
+		st.Phase, st.Reason = k8sv1.PodFailed, "Evicted"
+		compute.State.Terminated = &k8sv1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.NewTime(now)}
 	default:
 		return fmt.Errorf("nothing called %q can happen to a Pod", what)
 	}

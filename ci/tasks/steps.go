@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,8 +89,20 @@ func (r *runner) load() step {
 		if err := run(ctx, clusterBin, append([]string{"import"}, archives...)...); err != nil {
 			return err
 		}
-		return run(ctx, "go", "build", "-o", ".cluster/bin/virtctl", "./cmd/virtctl")
+		return virtctl(ctx)
 	}}
+}
+
+// virtctl builds it for the shell, where it is a plugin of kubectl too.
+func virtctl(ctx context.Context) error {
+	if err := run(ctx, "go", "build", "-o", ".cluster/bin/virtctl", "./cmd/virtctl"); err != nil {
+		return err
+	}
+	const plugin = ".cluster/bin/kubectl-virt"
+	if err := os.Remove(plugin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink("virtctl", plugin)
 }
 
 func (r *runner) down() step {
@@ -257,7 +270,7 @@ func (r *runner) libvirt() step {
 
 func (r *runner) endToEnd() step {
 	return step{"end to end", func(ctx context.Context) error {
-		args := []string{"-tags", "e2e", "-count=1", "-timeout", "40m", "-v"}
+		args := []string{"-tags", "e2e", "-count=1", "-timeout", "60m", "-parallel", "2", "-v"}
 		if pick := os.Getenv("RUN"); pick != "" {
 			args = append(args, "-run", pick)
 		}

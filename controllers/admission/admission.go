@@ -1,8 +1,8 @@
-// Package admission serves the validating webhooks for VirtualMachines and VirtualMachineInstances: it
-// decodes, asks machine/validate and answers. It changes no object, so that a spec stays what was committed.
+// Package admission serves the validating webhooks: it decodes, asks machine/validate and answers. It changes no object, so that a spec stays what was committed.
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,13 +11,15 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"virtstack.io/virtstack/machine/config"
 )
 
 const (
 	// InstancesPath is where VirtualMachineInstances are reviewed.
 	InstancesPath = "/virtualmachineinstances-validate"
-	// MachinesPath is where VirtualMachines are reviewed.
-	MachinesPath = "/virtualmachines-validate"
+	// ObjectsPath is where all other kinds are reviewed, each by itself.
+	ObjectsPath = "/objects-validate"
 
 	// maxReview is the most bytes of a review. The API server takes requests of 3 MiB; a review has the new
 	// object and the old one.
@@ -25,17 +27,17 @@ const (
 )
 
 // review answers one request. An error means that the request could not be read.
-type review func(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+type review func(*admissionv1.AdmissionRequest, config.Config) (*admissionv1.AdmissionResponse, error)
 
 // Handler serves the webhooks; anything else is not found. TLS and timeouts are the server's.
-func Handler() http.Handler {
+func Handler(c Cluster) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+InstancesPath, serve(instance))
-	mux.Handle("POST "+MachinesPath, serve(machine))
+	mux.Handle("POST "+InstancesPath, c.serve(instance))
+	mux.Handle("POST "+ObjectsPath, c.serve(object))
 	return mux
 }
 
-func serve(answer review) http.Handler {
+func (c Cluster) serve(review review) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -55,9 +57,10 @@ func serve(answer review) http.Handler {
 			http.Error(w, "the review must have a request", http.StatusBadRequest)
 			return
 		}
-		response, err := answer(asked.Request)
+		response, err := c.review(r.Context(), asked.Request, review)
 		if err != nil {
-			response = unreadable(err)
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
 		}
 		response.UID = asked.Request.UID
 		write(w, admissionv1.AdmissionReview{
@@ -65,6 +68,30 @@ func serve(answer review) http.Handler {
 			Response: response,
 		})
 	})
+}
+
+// review answers a request: by the object itself first, then by what there is beside it. The error says what couldn't
+// be asked.
+func (c Cluster) review(ctx context.Context, r *admissionv1.AdmissionRequest, byItself review) (*admissionv1.AdmissionResponse, error) {
+	current, err := c.Configuration(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	response, err := byItself(r, current)
+	if err != nil {
+		return unreadable(err), nil
+	}
+	if !response.Allowed {
+		return response, nil
+	}
+	errs, err := readable(ctx, r, c.May)
+	if err != nil {
+		return nil, err
+	}
+	if len(errs) == 0 {
+		errs, err = c.beside(ctx, r, current)
+	}
+	return answer(r, errs, response.Warnings...), err
 }
 
 func write(w http.ResponseWriter, answer admissionv1.AdmissionReview) {

@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,11 +12,14 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"virtstack.io/virtstack/controllers/admission"
+	"virtstack.io/virtstack/machine/config"
 )
 
 const (
@@ -27,6 +31,45 @@ const (
 	somebody   = "system:serviceaccount:other:kubevirt-controller"
 	restricted = "update of VMI object is restricted"
 )
+
+// plain is the configuration of a cluster whose KubeVirt says nothing.
+func plain(context.Context) (config.Config, error) { return config.From(nil), nil }
+
+// everyGate is that of one in which machines are saved.
+func everyGate(context.Context) (config.Config, error) {
+	kv := &v1.KubeVirt{}
+	kv.Spec.Configuration.DeveloperConfiguration = &v1.DeveloperConfiguration{FeatureGates: []string{"Snapshot", "IncrementalBackup"}}
+	return config.From(kv), nil
+}
+
+// anybody may read everything but what is called private.
+func anybody(_ context.Context, s authorization.SubjectAccessReviewSpec) (bool, string, error) {
+	return s.ResourceAttributes.Name != "private", "", nil
+}
+
+// TestAGuestReadsWhatItsOwnerMay is S1: who may make machines but not read a Secret gets it by no field of a machine.
+func TestAGuestReadsWhatItsOwnerMay(t *testing.T) {
+	const vm = `{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}, %s}}}}`
+	for at, source := range map[string]string{
+		"volumes[0].secret.secretName":                               `volumes: [{name: a, secret: {secretName: %s}}]`,
+		"volumes[0].configMap.name":                                  `volumes: [{name: a, configMap: {name: %s}}]`,
+		"volumes[0].sysprep.secret.name":                             `volumes: [{name: a, sysprep: {secret: {name: %s}}}]`,
+		"volumes[0].serviceAccount.serviceAccountName":               `volumes: [{name: a, serviceAccount: {serviceAccountName: %s}}]`,
+		"volumes[0].cloudInitNoCloud.secretRef.name":                 `volumes: [{name: a, cloudInitNoCloud: {secretRef: {name: %s}}}]`,
+		"volumes[0].cloudInitConfigDrive.networkDataSecretRef.name":  `volumes: [{name: a, cloudInitConfigDrive: {networkDataSecretRef: {name: %s}}}]`,
+		"accessCredentials[0].userPassword.source.secret.secretName": `accessCredentials: [{userPassword: {source: {secret: {secretName: %s}}, propagationMethod: {qemuGuestAgent: {}}}}]`,
+	} {
+		t.Run(at, func(t *testing.T) {
+			with := func(name string) string { return fmt.Sprintf(vm, fmt.Sprintf(source, name)) }
+			check(t, ask(t, admission.ObjectsPath, request(t, somebody, with("public"), "")), "", "")
+			check(t, ask(t, admission.ObjectsPath, request(t, somebody, with("private"), "")), "spec.template.spec."+at+": Forbidden", "")
+			check(t, ask(t, admission.ObjectsPath, request(t, somebody, with("private"), with("public"))), "Forbidden", "")
+			kept := strings.Replace(with("private"), "1Gi", "2Gi", 1)
+			check(t, ask(t, admission.ObjectsPath, request(t, somebody, kept, with("private"))), "", "")
+			check(t, ask(t, admission.ObjectsPath, request(t, machine, with("private"), "")), "", "")
+		})
+	}
+}
 
 func machineYAML(meta, run, template, memory string) string {
 	return fmt.Sprintf(vm, meta, run, template, memory)
@@ -67,7 +110,7 @@ func ask(t *testing.T, path string, r *admissionv1.AdmissionRequest) *admissionv
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	admission.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+	admission.Handler(nothingElse()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
 	review := admissionv1.AdmissionReview{}
 	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("got %d %s: %v", w.Code, w.Body, err)
@@ -94,7 +137,7 @@ func TestMachines(t *testing.T) {
 		"unreadable": {object: `{spec: {template: {spec: {domain: {devices: {disks: [{bootOrder: -1}]}}}}}}`, message: "bootOrder"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, ask(t, admission.MachinesPath, request(t, somebody, tc.object, tc.old)), tc.message, tc.warning)
+			check(t, ask(t, admission.ObjectsPath, request(t, somebody, tc.object, tc.old)), tc.message, tc.warning)
 		})
 	}
 }
@@ -131,13 +174,15 @@ func TestInstances(t *testing.T) {
 		"wrong but labelled":  {somebody, vmiYAML("a: b", "0"), vmiYAML("", "0"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check(t, ask(t, admission.InstancesPath, request(t, tc.user, tc.object, tc.old)), tc.message, "")
+			asked := request(t, tc.user, tc.object, tc.old)
+			asked.Kind.Kind = "VirtualMachineInstance"
+			check(t, ask(t, admission.InstancesPath, asked), tc.message, "")
 		})
 	}
 }
 
 func TestRefusalIsAStatusThatClientsKnow(t *testing.T) {
-	got := ask(t, admission.MachinesPath, request(t, somebody, machineYAML("", "runStrategy: Sometimes", "", "0"), "")).Result
+	got := ask(t, admission.ObjectsPath, request(t, somebody, machineYAML("", "runStrategy: Sometimes", "", "0"), "")).Result
 	if got.Code != 422 || got.Reason != metav1.StatusReasonInvalid || got.Details.Kind != "VirtualMachine" || got.Details.Name != "web" {
 		t.Errorf("got %+v", got)
 	}
@@ -156,7 +201,7 @@ func TestRefusalIsAStatusThatClientsKnow(t *testing.T) {
 func TestManyErrorsMakeAShortAnswer(t *testing.T) {
 	volumes := strings.Repeat("{name: _}, ", 400)
 	object := fmt.Sprintf(`{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}, volumes: [%s]}}}}`, volumes)
-	got := ask(t, admission.MachinesPath, request(t, somebody, object, "")).Result
+	got := ask(t, admission.ObjectsPath, request(t, somebody, object, "")).Result
 	if len(got.Details.Causes) != 100 || !strings.HasSuffix(got.Message, "more validation errors") || len(got.Message) > 10000 {
 		t.Errorf("got %d causes and a message of %d bytes", len(got.Details.Causes), len(got.Message))
 	}
@@ -168,15 +213,15 @@ func TestRequestsThatAreNoReviews(t *testing.T) {
 		body         io.Reader
 		code         int
 	}{
-		"other method": {http.MethodGet, admission.MachinesPath, nil, http.StatusMethodNotAllowed},
+		"other method": {http.MethodGet, admission.ObjectsPath, nil, http.StatusMethodNotAllowed},
 		"other path":   {http.MethodPost, "/", nil, http.StatusNotFound},
-		"no JSON":      {http.MethodPost, admission.MachinesPath, strings.NewReader("{"), http.StatusBadRequest},
+		"no JSON":      {http.MethodPost, admission.ObjectsPath, strings.NewReader("{"), http.StatusBadRequest},
 		"no request":   {http.MethodPost, admission.InstancesPath, strings.NewReader("{}"), http.StatusBadRequest},
 		"too large":    {http.MethodPost, admission.InstancesPath, bytes.NewReader(make([]byte, 9<<20)), http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			admission.Handler().ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, tc.body))
+			admission.Handler(nothingElse()).ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, tc.body))
 			if w.Code != tc.code {
 				t.Errorf("got %d, want %d: %s", w.Code, tc.code, w.Body)
 			}

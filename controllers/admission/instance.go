@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 
+	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/names"
 	"virtstack.io/virtstack/machine/validate"
 )
@@ -18,41 +19,32 @@ var (
 	changers = []string{account("kubevirt-controller"), account("kubevirt-apiserver")}
 	// labelers may set the labels that place an instance.
 	labelers = append([]string{account("kubevirt-handler")}, changers...)
-
-	// reserved are the labels by which components find instances, Pods and nodes.
-	reserved = []string{
-		v1.CreatedByLabel, v1.MigrationJobLabel, v1.NodeNameLabel, v1.MigrationTargetNodeNameLabel, v1.NodeSchedulable,
-		v1.InstallStrategyLabel,
-	}
 )
 
 func account(name string) string {
 	return "system:serviceaccount:" + names.Namespace + ":" + name
 }
 
-// instance reviews a VirtualMachineInstance.
-func instance(r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+// instance reviews a VirtualMachineInstance: what it is, and whether the user may change what changes.
+func instance(r *admissionv1.AdmissionRequest, c config.Config) (*admissionv1.AdmissionResponse, error) {
 	vmi, old := &v1.VirtualMachineInstance{}, &v1.VirtualMachineInstance{}
-	if err := decode(r.Object, vmi); err != nil {
-		return nil, err
+	verdict, err := judge(r, c)
+	if err == nil {
+		err = decode(r.Object, vmi)
 	}
-	spec := field.NewPath("spec")
-	if r.Operation != admissionv1.Update {
-		errs := reservedLabels(r, old, vmi)
-		return answer(r, append(errs, validate.VMI(spec, &vmi.Spec)...)), nil
+	if err == nil && r.Operation == admissionv1.Update {
+		err = decode(r.OldObject, old)
 	}
-	if err := decode(r.OldObject, old); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	errs := reservedLabels(r, old, vmi)
-	if equality.Semantic.DeepEqual(old.Spec, vmi.Spec) {
-		return answer(r, errs), nil
-	}
-	if slices.Contains(changers, r.UserInfo.Username) {
-		return answer(r, append(errs, validate.VMI(spec, &vmi.Spec)...)), nil
+	changes := r.Operation == admissionv1.Update && !equality.Semantic.DeepEqual(old.Spec, vmi.Spec)
+	if !changes || slices.Contains(changers, r.UserInfo.Username) {
+		return answer(r, append(errs, verdict.Errors...), verdict.Warnings...), nil
 	}
 	return answer(r, append(errs, &field.Error{
-		Type: field.ErrorTypeNotSupported, Field: spec.String(), BadValue: field.OmitValueType{},
+		Type: field.ErrorTypeNotSupported, Field: "spec", BadValue: field.OmitValueType{},
 		Detail: "update of VMI object is restricted: change the VirtualMachine that made it",
 	})), nil
 }
@@ -68,7 +60,7 @@ func reservedLabels(r *admissionv1.AdmissionRequest, old, vmi *v1.VirtualMachine
 // changed returns an error for each reserved label that is not as it was.
 func changed(path *field.Path, old, labels map[string]string) field.ErrorList {
 	var errs field.ErrorList
-	for _, key := range reserved {
+	for _, key := range validate.Reserved {
 		was, had := old[key]
 		value, has := labels[key]
 		if was == value && had == has {

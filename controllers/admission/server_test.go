@@ -37,7 +37,7 @@ func install(t *testing.T, e *kubetest.Env) (stop func()) {
 	if err := yaml.UnmarshalStrict(content, config); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewTLSServer(admission.Handler())
+	server := httptest.NewTLSServer(admission.Handler(admission.Cluster{Configuration: plain, May: anybody, Lists: e.Client, Live: e.Client}))
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for i := range config.Webhooks {

@@ -41,7 +41,7 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 		return time.Time{}, client.IgnoreNotFound(err)
 	}
 	if b.Spec.Suspend && b.DeletionTimestamp == nil {
-		return time.Time{}, nil
+		return time.Time{}, c.say(ctx, b, plan.Suspend(now, b))
 	}
 	r, err := c.observe(ctx, b)
 	if err != nil {
@@ -56,11 +56,19 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 		c.builds.drop(key)
 		return time.Time{}, nil
 	}
-	c.tell(b, p.Status)
-	if err := c.status.Status(ctx, b, &p.Status); err != nil {
-		return time.Time{}, fmt.Errorf("writing status of Bundle %s: %w", key, err)
+	if err := c.say(ctx, b, p.Status); err != nil {
+		return time.Time{}, err
 	}
 	return p.Recheck, nil
+}
+
+// say writes the status and makes an event of what is new in it.
+func (c *Controller) say(ctx context.Context, b *v1alpha1.Bundle, next v1alpha1.BundleStatus) error {
+	c.tell(b, next)
+	if err := c.status.Status(ctx, b, &next); err != nil {
+		return fmt.Errorf("writing status of Bundle %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	return nil
 }
 
 func released(actions []plan.Action) bool {
@@ -115,15 +123,19 @@ type removal struct{ error }
 
 func (r *removal) Unwrap() error { return r.error }
 
-// explain says what a failed action means for the Bundle.
+// explain says what a failed look at the objects, or a failed action, means for the Bundle.
 func (r *round) explain(err error) plan.Failure {
 	var refused release.Refusals
+	var unanswered *release.Unanswered
 	var removing *removal
 	switch {
 	case errors.As(err, &removing):
 		return plan.Failure{Reason: plan.PruneFailed, Message: err.Error()}
 	case errors.As(err, &refused):
 		return r.refusal(refused)
+	case errors.As(err, &unanswered):
+		why := answer(unanswered.Object, unanswered.Err)
+		return plan.Failure{Reason: plan.ApplyFailed, Message: r.seen.Revision + ": " + r.named(unanswered.Object) + ": " + why + "; trying again"}
 	}
 	return plan.Failure{Reason: plan.ApplyFailed, Message: r.seen.Revision + ": " + err.Error()}
 }

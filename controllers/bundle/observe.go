@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"virtstack.io/virtstack/api/v1alpha1"
@@ -75,6 +76,10 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 		r.seen.Revision = known.revision
 		return r.use(known.objects)
 	}
+	if refused := (*source.Refused)(nil); errors.As(err, &refused) {
+		r.seen.Revision = refused.Revision
+		return fmt.Errorf("%s: %w", refused.Revision, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -117,14 +122,9 @@ func cause(r *round, err error) *plan.Failure {
 
 func (r *round) observeObjects(ctx context.Context) error {
 	changes, err := r.releaser.Check(ctx, unwrap(r.objects))
-	var refused release.Refusals
-	if errors.As(err, &refused) {
-		f := r.refusal(refused)
-		r.seen.Failure = &f
-		return nil
-	}
 	if err != nil {
-		r.seen.Failure = &plan.Failure{Reason: plan.ApplyFailed, Message: r.seen.Revision + ": " + err.Error()}
+		f := r.explain(err)
+		r.seen.Failure = &f
 		return nil
 	}
 	r.changes = changes
@@ -182,21 +182,27 @@ func (c *Controller) leaveToNamespace(ctx context.Context, r *round) error {
 	return nil
 }
 
-// refusal names file, object and commit of everything that was refused. What the API server says of a Secret is left
-// out: it may quote it.
+// refusal names file, object and commit of everything that was refused.
 func (r *round) refusal(refused release.Refusals) plan.Failure {
 	var all []string
 	for _, one := range refused {
-		why := one.Err.Error()
-		if one.Object.GroupKind.Kind == "Secret" && one.Object.GroupKind.Group == "" {
-			why = string(apierrors.ReasonForError(one.Err))
-		}
-		all = append(all, r.named(one.Object)+": "+why)
+		all = append(all, r.named(one.Object)+": "+answer(one.Object, one.Err))
 	}
 	return plan.Failure{
 		Reason: plan.Refused, Final: refused.Final(),
 		Message: fmt.Sprintf("%s: refused, nothing was applied: %s", r.seen.Revision, strings.Join(all, "; ")),
 	}
+}
+
+// answer is what the API server said of an object. Of a Secret it is left out: it may quote it.
+func answer(to release.Ref, err error) string {
+	if to.GroupKind.Kind != "Secret" || to.GroupKind.Group != "" {
+		return err.Error()
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "no answer of the API server"
 }
 
 func (r *round) named(ref release.Ref) string {

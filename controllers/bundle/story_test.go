@@ -292,7 +292,7 @@ func (x *tenant) round() *v1alpha1.Bundle {
 	return b
 }
 
-// One commit may bring a kind, a namespace and objects of them: case 57.
+// One commit may bring a kind, a namespace and objects of them. Source: fluxcd/flux2#523.
 func TestKindsAndNamespacesComeFirst(t *testing.T) {
 	x := start(t)
 	x.bundle.Spec.ServiceAccountName = "admin"

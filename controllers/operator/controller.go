@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	v1 "kubevirt.io/api/core/v1"
@@ -19,7 +20,6 @@ import (
 	"virtstack.io/virtstack/controllers/operator/render"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/release"
-	"virtstack.io/virtstack/machine/names"
 )
 
 const fieldManager = "virt-operator"
@@ -42,9 +42,14 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	}
 	p := plan.For(now, r.seen)
 	failed := c.act(ctx, r, p.Actions)
+	if apierrors.IsConflict(failed) {
+		return time.Time{}, failed // what was seen is no ground for a status either
+	}
 	var refused release.Refusals
 	if errors.As(failed, &refused) {
 		p = plan.Refused(now, r.seen, failed)
+	} else if failed != nil {
+		p.Status = plan.Unanswered(now, r.seen, failed.Error()).Status
 	}
 	if released(p.Actions) && failed == nil {
 		return time.Time{}, nil
@@ -89,7 +94,7 @@ func reason(a plan.Action) string {
 	switch a.(type) {
 	case plan.Apply:
 		return "Applying"
-	case plan.Prune, plan.Remove, plan.RemoveWorkloads, plan.RemoveRecords:
+	case plan.Prune, plan.Remove, plan.RemoveWorkloads, plan.UnmarkNodes, plan.RemoveRecords:
 		return "Removing"
 	}
 	return ""
@@ -113,40 +118,10 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		return err
 	case plan.RemoveWorkloads:
 		return c.removeWorkloads(ctx)
+	case plan.UnmarkNodes:
+		return c.unmark(ctx, r.marked)
 	case plan.RemoveRecords:
 		return c.removeRecords(ctx)
 	}
 	return fmt.Errorf("no such action")
-}
-
-func (c *Controller) removeWorkloads(ctx context.Context) error {
-	var errs []error
-	for _, kind := range workloadKinds {
-		list := kind.list()
-		if err := c.live.List(ctx, list); err != nil {
-			return fmt.Errorf("listing %s: %w", kind, err)
-		}
-		for i := range list.Items {
-			if list.Items[i].DeletionTimestamp == nil {
-				errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, &list.Items[i])))
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (c *Controller) removeRecords(ctx context.Context) error {
-	var errs []error
-	remove := func(o client.Object, name string) {
-		o.SetNamespace(names.Namespace)
-		o.SetName(name)
-		errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, o)))
-	}
-	for _, id := range certified {
-		remove(&corev1.Secret{}, id.secret)
-	}
-	remove(&corev1.Secret{}, names.CASecret)
-	remove(&corev1.ConfigMap{}, names.CAConfigMap)
-	remove(&corev1.ConfigMap{}, inventoryName)
-	return errors.Join(errs...)
 }

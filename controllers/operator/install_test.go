@@ -15,11 +15,13 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -112,7 +114,23 @@ func (i *install) blocked(t *testing.T) {
 	}
 }
 
+// mark makes a node as components and an administrator have left it, and a lease.
+func (i *install) mark(t *testing.T) {
+	i.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"kubevirt.io/pool": "mine"}}})
+	for manager, patch := range map[string]string{
+		"virt-handler":         `{"metadata":{"labels":{"cpu-model.node.kubevirt.io/qemu64":"true"},"annotations":{"kubevirt.io/heartbeat":"now"}}}`,
+		"virt-controller-node": `{"metadata":{"labels":{"kubevirt.io/schedulable":"false"}}}`,
+	} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+		if err := i.Client.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "virt-controller"}})
+}
+
 func (i *install) removed(t *testing.T) {
+	i.mark(t)
 	gone := false
 	for range 20 {
 		if i.hook() == nil {
@@ -128,6 +146,7 @@ func (i *install) removed(t *testing.T) {
 	for name, o := range map[string]client.Object{
 		"virt-api": &appsv1.Deployment{}, "virt-handler": &appsv1.DaemonSet{}, "kubevirt-ca": &corev1.Secret{}, "kubevirt-virt-api-certs": &corev1.Secret{},
 		"kubevirt-inventory": &corev1.ConfigMap{}, "kubevirt": &v1.KubeVirt{}, "kubevirt-controller": &corev1.ServiceAccount{},
+		"virt-controller": &coordinationv1.Lease{},
 	} {
 		if i.get(o, name) {
 			t.Errorf("%T %s is left", o, name)
@@ -136,6 +155,13 @@ func (i *install) removed(t *testing.T) {
 	var roles rbacv1.ClusterRoleList
 	if err := i.Client.List(t.Context(), &roles, client.MatchingLabels{"app.kubernetes.io/managed-by": "virt-operator"}); err != nil || len(roles.Items) > 0 {
 		t.Errorf("cluster roles are left: %d, %v", len(roles.Items), err)
+	}
+	node := &corev1.Node{}
+	if err := i.Client.Get(t.Context(), client.ObjectKey{Name: "node-1"}, node); err != nil {
+		t.Fatal(err)
+	}
+	if len(node.Annotations) != 0 || node.Labels["kubevirt.io/pool"] != "mine" || len(node.Labels) != 1 {
+		t.Errorf("the node has labels %v and annotations %v", node.Labels, node.Annotations)
 	}
 	if !i.get(&corev1.ServiceAccount{}, "kubevirt-operator") {
 		t.Error("what the install manifests own is gone")

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
@@ -30,6 +29,7 @@ type round struct {
 	stages    map[plan.Stage][]*unstructured.Unstructured
 	changes   map[plan.Stage]release.Changes
 	left      map[plan.Stage][]release.Ref
+	marked    []*corev1.Node
 }
 
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (*round, error) {
@@ -79,9 +79,8 @@ func (c *Controller) first(ctx context.Context, kv *v1.KubeVirt) (string, error)
 }
 
 func (c *Controller) observeTarget(ctx context.Context, r *round) error {
-	var nodes metav1.PartialObjectMetadataList
-	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := c.live.List(ctx, &nodes); err != nil {
+	nodes, err := count(ctx, c.live, nodes())
+	if err != nil {
 		return fmt.Errorf("counting nodes: %w", err)
 	}
 	trusted, err := c.trusted(ctx)
@@ -90,7 +89,7 @@ func (c *Controller) observeTarget(ctx context.Context, r *round) error {
 	}
 	r.seen.Certified = len(trusted) > 0
 	b, err := render.Components(c.files, r.kv, render.Settings{
-		Images: c.images, Nodes: len(nodes.Items), CABundle: trusted, Labels: owner(r.kv).Labels(),
+		Images: c.images, Nodes: nodes, CABundle: trusted, Labels: owner(r.kv).Labels(),
 	})
 	r.seen.Build = err
 	r.seen.Target = plan.Target{Version: product.Version, Registry: b.Registry, ID: b.ID, Config: c.config()}
@@ -133,15 +132,15 @@ func (c *Controller) observeStages(ctx context.Context, r *round) error {
 		case errors.As(err, &refused):
 			s.Refused = refused.Error()
 		case err != nil:
-			return err
+			s.Unanswered = err.Error()
 		}
 		r.changes[stage] = changes
 		s.Changes = shown(changes.Refs())
-		if s.Refused == "" && len(s.Changes) == 0 {
+		if err == nil && len(s.Changes) == 0 {
 			s.Waiting, s.Failed = health(to.Health(ctx, gates(r.stages[stage])))
 		}
 		r.seen.Stages = append(r.seen.Stages, s)
-		if s.Refused != "" || len(s.Changes) > 0 || s.Waiting != "" {
+		if !s.Ready() {
 			return nil
 		}
 	}
@@ -176,7 +175,14 @@ func (c *Controller) observeRemoval(ctx context.Context, r *round) error {
 		r.seen.Left[s] = append(r.seen.Left[s], ref.String())
 	}
 	r.seen.Target.Version = product.Version
-	return nil
+	if len(present) > 0 {
+		return nil
+	}
+	r.marked, err = marked(ctx, c.live)
+	for _, n := range r.marked {
+		r.seen.Marked = append(r.seen.Marked, n.Name)
+	}
+	return err
 }
 
 func shown(refs []release.Ref) []string {

@@ -26,17 +26,26 @@ func (k workloadKind) list() *metav1.PartialObjectMetadataList {
 	return l
 }
 
+// count returns how many objects of list's kind the API server has; list gets the first.
+func count(ctx context.Context, live client.Reader, list *metav1.PartialObjectMetadataList) (int, error) {
+	if err := live.List(ctx, list, client.Limit(1)); err != nil {
+		return 0, err
+	}
+	n := len(list.Items)
+	if list.RemainingItemCount != nil {
+		n += int(*list.RemainingItemCount)
+	}
+	return n, nil
+}
+
 // workloads counts VMs and VMIs on the API server itself.
 func workloads(ctx context.Context, live client.Reader) (plan.Workloads, error) {
 	var w plan.Workloads
 	for _, kind := range workloadKinds {
 		list := kind.list()
-		if err := live.List(ctx, list, client.Limit(1)); err != nil {
+		n, err := count(ctx, live, list)
+		if err != nil {
 			return w, fmt.Errorf("counting %ss: %w", kind, err)
-		}
-		n := len(list.Items)
-		if list.RemainingItemCount != nil {
-			n += int(*list.RemainingItemCount)
 		}
 		if n > 0 && w.Example == "" {
 			w.Example = list.Items[0].Namespace + "/" + list.Items[0].Name

@@ -22,11 +22,22 @@ import (
 // and to close its disks.
 const extraGrace = 30
 
+// Claims tells of each claim that a VMI's volumes read whether it is a raw device, by the claim's name.
+type Claims map[string]bool
+
 // Render returns the launcher Pod of a VMI; image is the launcher's. A VMI that asks for what can't be rendered gives
 // an *UnsupportedError.
-func Render(vmi *v1.VirtualMachineInstance, cfg config.Config, image string) (*k8sv1.Pod, error) {
+func Render(vmi *v1.VirtualMachineInstance, cfg config.Config, image string, claims Claims) (*k8sv1.Pod, error) {
 	vmi = defaults.Instance(vmi, cfg)
 	if err := supported(vmi); err != nil {
+		return nil, err
+	}
+	for _, check := range []func(*v1.VirtualMachineInstance, config.Config) error{supportedHostDisks, supportedMetrics} {
+		if err := check(vmi, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if err := supportedDevices(vmi, cfg, claims); err != nil {
 		return nil, err
 	}
 	pod := &k8sv1.Pod{
@@ -40,7 +51,7 @@ func Render(vmi *v1.VirtualMachineInstance, cfg config.Config, image string) (*k
 		Spec: spec(vmi, cfg),
 	}
 	pod.Spec.Containers = []k8sv1.Container{compute(vmi, cfg, image)}
-	addVolumes(&pod.Spec, vmi)
+	addVolumes(&pod.Spec, vmi, claims)
 	return pod, nil
 }
 
@@ -50,7 +61,10 @@ func Labels(vmi *v1.VirtualMachineInstance) map[string]string {
 	labels[v1.AppLabel] = names.LauncherApp
 	labels[v1.CreatedByLabel] = string(vmi.UID)
 	labels[v1.VirtualMachineInstanceIDLabel] = names.LabelValue(vmi.Name)
-	labels[v1.DeprecatedVirtualMachineNameLabel] = names.Hostname(vmi)
+	labels[v1.DeprecatedVirtualMachineNameLabel] = names.NameLabel(vmi)
+	if inject, ok := vmi.Annotations[names.MeshInject]; ok {
+		labels[names.MeshInject] = names.LabelValue(inject)
+	}
 	return labels
 }
 
@@ -58,7 +72,7 @@ func Labels(vmi *v1.VirtualMachineInstance) map[string]string {
 func Annotations(vmi *v1.VirtualMachineInstance) map[string]string {
 	annotations := names.Untracked(vmi.Annotations)
 	for k := range annotations {
-		if strings.HasPrefix(k, "kubectl.kubernetes.io") ||
+		if strings.HasPrefix(k, "kubectl.kubernetes.io") || k == names.Defaults ||
 			strings.HasPrefix(k, v1.ControllerAPIStorageVersionObservedAnnotation) ||
 			strings.HasPrefix(k, v1.ControllerAPILatestVersionObservedAnnotation) {
 			delete(annotations, k)
@@ -68,6 +82,7 @@ func Annotations(vmi *v1.VirtualMachineInstance) map[string]string {
 	annotations["kubectl.kubernetes.io/default-container"] = guestv1.ComputeContainer
 	annotations[v1.MigrationTransportUnixAnnotation] = "true"
 	annotations["descheduler.alpha.kubernetes.io/request-evict-only"] = ""
+	annotateNetworks(annotations, vmi)
 	return annotations
 }
 
@@ -122,11 +137,12 @@ func compute(vmi *v1.VirtualMachineInstance, cfg config.Config, image string) k8
 			"--namespace", vmi.Namespace, "--name", vmi.Name, "--uid", string(vmi.UID),
 			"--grace-period-seconds", strconv.FormatInt(defaults.GracePeriod(vmi), 10),
 		},
-		Ports:                    ports(vmi),
-		Resources:                size.Pod(vmi, cfg),
-		ReadinessProbe:           probe(vmi.Spec.ReadinessProbe),
-		LivenessProbe:            probe(vmi.Spec.LivenessProbe),
-		TerminationMessagePolicy: k8sv1.TerminationMessageFallbackToLogsOnError,
+		Ports:          ports(vmi),
+		Resources:      size.Pod(vmi, cfg),
+		ReadinessProbe: probe(vmi.Spec.ReadinessProbe),
+		LivenessProbe:  probe(vmi.Spec.LivenessProbe),
+		// Only what the launcher writes as its reason: a log's tail is no reason, and conditions and events show it.
+		TerminationMessagePolicy: k8sv1.TerminationMessageReadFile,
 		SecurityContext: &k8sv1.SecurityContext{
 			AllowPrivilegeEscalation: &no,
 			ReadOnlyRootFilesystem:   &yes,

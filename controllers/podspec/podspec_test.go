@@ -23,12 +23,20 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const image = "virt-launcher:test"
 
+// claims are those that the VMIs of testdata name.
+var claims = podspec.Claims{"data": false, "raw": true, "golden": false}
+
 // emulated is the configuration of a node without KVM.
 func emulated() config.Config {
 	cfg := config.From(&v1.KubeVirt{Spec: v1.KubeVirtSpec{Configuration: v1.KubeVirtConfiguration{
 		DeveloperConfiguration:    &v1.DeveloperConfiguration{UseEmulation: true, NodeSelectors: map[string]string{"guests": "yes"}},
 		NetworkConfiguration:      &v1.NetworkConfiguration{NetworkInterface: "masquerade"},
 		ArchitectureConfiguration: &v1.ArchConfiguration{DefaultArchitecture: "amd64"},
+		PermittedHostDevices: &v1.PermittedHostDevices{
+			PciHostDevices:  []v1.PciHostDevice{{ResourceName: "vendor.example/nic", ExternalResourceProvider: true}},
+			MediatedDevices: []v1.MediatedHostDevice{{ResourceName: "vendor.example/card", ExternalResourceProvider: true}},
+			USB:             []v1.USBHostDevice{{ResourceName: "vendor.example/key", ExternalResourceProvider: true}},
+		},
 	}}})
 	return cfg
 }
@@ -55,14 +63,14 @@ func TestPods(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			vmi := read(t, file)
 			before := vmi.DeepCopy()
-			pod, err := podspec.Render(vmi, emulated(), image)
+			pod, err := podspec.Render(vmi, emulated(), image, claims)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, vmi); diff != "" {
 				t.Errorf("the VMI was changed (-before +after):\n%s", diff)
 			}
-			if again, _ := podspec.Render(vmi, emulated(), image); !cmp.Equal(pod, again) {
+			if again, _ := podspec.Render(vmi, emulated(), image, claims); !cmp.Equal(pod, again) {
 				t.Errorf("rendered twice:\n%s", cmp.Diff(pod, again))
 			}
 			valid(t, pod)
@@ -116,7 +124,7 @@ func TestLongNamesGiveTwoPods(t *testing.T) {
 	for _, tail := range []string{"b", "c"} {
 		vmi := &v1.VirtualMachineInstance{}
 		vmi.Name, vmi.Namespace, vmi.UID = long+tail, "cases", types.UID("uid-of-"+tail)
-		pod, err := podspec.Render(vmi, emulated(), image)
+		pod, err := podspec.Render(vmi, emulated(), image, claims)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,18 +141,28 @@ func TestWhatCantBeRenderedIsNamed(t *testing.T) {
 		edit  func(*v1.VirtualMachineInstanceSpec)
 		field string
 	}{
-		"volume": {func(s *v1.VirtualMachineInstanceSpec) {
+		"hostDisk without its gate": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{HostDisk: &v1.HostDisk{}}}}
 		}, "spec.volumes[0].hostDisk"},
 		"volume name that leads out": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.Volumes = []v1.Volume{{Name: "../etc", VolumeSource: v1.VolumeSource{EmptyDisk: &v1.EmptyDiskSource{}}}}
 		}, "spec.volumes[0].name"},
+		"kind of volume": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{MemoryDump: &v1.MemoryDumpVolumeSource{}}}}
+		}, "spec.volumes[0].memoryDump"},
+		"downward metrics without their gate": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{DownwardMetrics: &v1.DownwardMetricsVolumeSource{}}}}
+		}, "spec.volumes[0].downwardMetrics"},
+		"access credentials": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.AccessCredentials = []v1.AccessCredential{{UserPassword: &v1.UserPasswordAccessCredential{}}}
+			s.AccessCredentials[0].UserPassword.Source.Secret = &v1.AccessCredentialSecretSource{SecretName: "../etc"}
+		}, "spec.accessCredentials[0]"},
 		"network": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.Networks = []v1.Network{{Name: "x", NetworkSource: v1.NetworkSource{Multus: &v1.MultusNetwork{}}}}
-		}, "spec.networks[0]"},
+		}, "spec.networks[0].multus.networkName"},
 		"binding": {func(s *v1.VirtualMachineInstanceSpec) {
-			s.Domain.Devices.Interfaces = []v1.Interface{{Name: "x", InterfaceBindingMethod: v1.InterfaceBindingMethod{Bridge: &v1.InterfaceBridge{}}}}
-		}, "spec.domain.devices.interfaces[0]"},
+			s.Domain.Devices.Interfaces = []v1.Interface{{Name: "x", InterfaceBindingMethod: v1.InterfaceBindingMethod{SRIOV: &v1.InterfaceSRIOV{}}}}
+		}, "spec.domain.devices.interfaces[0].sriov"},
 		"kernel boot": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.Domain.Firmware = &v1.Firmware{KernelBoot: &v1.KernelBoot{}}
 		}, "spec.domain.firmware.kernelBoot"},
@@ -155,7 +173,7 @@ func TestWhatCantBeRenderedIsNamed(t *testing.T) {
 		vmi := &v1.VirtualMachineInstance{}
 		vmi.Name = "web"
 		tc.edit(&vmi.Spec)
-		_, err := podspec.Render(vmi, emulated(), image)
+		_, err := podspec.Render(vmi, emulated(), image, claims)
 		var unsupported *podspec.UnsupportedError
 		if !errors.As(err, &unsupported) || unsupported.Field != tc.field {
 			t.Errorf("%s: got %v, want field %s", name, err, tc.field)

@@ -50,7 +50,7 @@ func aggregated(t *testing.T) *front {
 		address:      fmt.Sprintf("127.0.0.1:%d", port),
 		webhooks:     "127.0.0.1:0",
 		certificates: identity.Files{CertDir: write(t, f.ca.issue(t, "virt-api", identity.Peer{Role: identity.RoleAPI})), CAFile: filepath.Join(t.TempDir(), "ca")},
-		streams:      10,
+		streams:      StreamLimits{All: 10, User: 10},
 		agentPort:    f.port,
 	}
 	writeFile(t, s.certificates.CAFile, []byte(f.ca.pem()))
@@ -112,8 +112,10 @@ func (f *front) startAPIServer(t *testing.T) *envtest.Environment {
 func (f *front) install(t *testing.T, env *envtest.Environment) {
 	t.Helper()
 	install(t, f.Env, "virt-api/rbac.yaml", "virt-api/policy.yaml", "roles/edit.yaml", "roles/default.yaml")
-	for _, o := range []client.Object{&k8sv1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, webVM(v1.RunStrategyHalted), webVMI("")} {
+	vm, vmi := webVM(v1.RunStrategyHalted), webVMI("")
+	for _, o := range []client.Object{&k8sv1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, vm, vmi} {
 		o.SetUID("")
+		vmi.OwnerReferences[0].UID = vm.UID // the API server's, once the VM is made
 		if err := f.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

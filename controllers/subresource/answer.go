@@ -58,15 +58,21 @@ func options(w http.ResponseWriter, r *http.Request, o any) error {
 	if r.URL.Query().Has("override") {
 		return apierrors.NewBadRequest("override: not supported by this release: commit the change to Git instead")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		return apierrors.NewBadRequest("reading the request's body: " + err.Error())
-	}
-	if len(body) == 0 {
-		return nil
+	body, err := bodyOf(w, r, maxBody)
+	if err != nil || len(body) == 0 {
+		return err
 	}
 	if err := yaml.Unmarshal(body, o); err != nil {
 		return apierrors.NewBadRequest("decoding the request's body: " + err.Error())
 	}
 	return nil
+}
+
+// bodyOf reads at most so many bytes.
+func bodyOf(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err != nil {
+		return nil, apierrors.NewBadRequest("reading the request's body: " + err.Error())
+	}
+	return body, nil
 }

@@ -75,3 +75,17 @@ func (s *Server) authenticate(r *http.Request) (user.Info, error) {
 	}
 	return answer.User, nil
 }
+
+// userKey is the key of a caller's name in the context of a request.
+type userKey struct{}
+
+// from returns the request with the name of its caller.
+func from(r *http.Request, who user.Info) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), userKey{}, who.GetName()))
+}
+
+// userOf returns the name of the caller.
+func userOf(ctx context.Context) string {
+	name, _ := ctx.Value(userKey{}).(string)
+	return name
+}

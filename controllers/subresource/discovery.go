@@ -92,7 +92,7 @@ func resources(version string) metav1.APIResourceList {
 		GroupVersion: group + "/" + version,
 	}
 	for _, r := range Routes {
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource + "/" + r.Subresource, Namespaced: true, Verbs: metav1.Verbs{}})
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Name(), Namespaced: true, Verbs: metav1.Verbs{}})
 	}
 	return list
 }

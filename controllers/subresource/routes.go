@@ -3,6 +3,7 @@ package subresource
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +36,20 @@ var Routes = []Route{
 	{"virtualmachines", "start", http.MethodPut, decided(plan.Start, func(o v1.StartOptions) []string { return o.DryRun })},
 	{"virtualmachines", "stop", http.MethodPut, decided(plan.Stop, func(o v1.StopOptions) []string { return o.DryRun })},
 	{"virtualmachines", "restart", http.MethodPut, decided(plan.Restart, func(o v1.RestartOptions) []string { return o.DryRun })},
+	{"virtualmachines", "expand-spec", http.MethodGet, (*Server).expandSpec},
+	{"expand-vm-spec", "", http.MethodPut, (*Server).expandVMSpec},
 }
+
+// Name is what the route is called in RBAC rules and in discovery.
+func (r Route) Name() string {
+	if r.Subresource == "" {
+		return r.Resource
+	}
+	return r.Resource + "/" + r.Subresource
+}
+
+// ofNamespace tells that the route is a namespace's own, not that of an object in it.
+func (r Route) ofNamespace() bool { return r.Subresource == "" }
 
 // Verb is the route's RBAC verb.
 func (r Route) Verb() string { return verbs[r.Method] }
@@ -43,12 +57,12 @@ func (r Route) Verb() string { return verbs[r.Method] }
 // find returns the route of an allowed request.
 func find(spec authorization.SubjectAccessReviewSpec, r *http.Request) (Route, error) {
 	a := spec.ResourceAttributes
-	if a == nil || a.Namespace == "" || a.Name == "" || !slices.Contains(versions, a.Version) {
+	if a == nil || a.Namespace == "" || !slices.Contains(versions, a.Version) {
 		return Route{}, notServed(r)
 	}
 	known := false
 	for _, route := range Routes {
-		if route.Resource != a.Resource || route.Subresource != a.Subresource {
+		if route.Resource != a.Resource || route.Subresource != a.Subresource || route.ofNamespace() != (a.Name == "") {
 			continue
 		}
 		if route.Method == r.Method {
@@ -57,7 +71,7 @@ func find(spec authorization.SubjectAccessReviewSpec, r *http.Request) (Route, e
 		known = true
 	}
 	if known {
-		return Route{}, apierrors.NewMethodNotSupported(schema.GroupResource{Group: group, Resource: a.Resource + "/" + a.Subresource}, r.Method)
+		return Route{}, apierrors.NewMethodNotSupported(schema.GroupResource{Group: group, Resource: strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")}, r.Method)
 	}
 	return Route{}, notServed(r)
 }

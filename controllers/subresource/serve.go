@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -88,22 +87,4 @@ func closeAll(servers []*http.Server) error {
 		errs = append(errs, srv.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// limited answers 429 where more than limit requests are under way. Streams have their own limit.
-func limited(limit int, next http.Handler) http.Handler {
-	free := make(chan struct{}, limit)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Upgrade") != "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		select {
-		case free <- struct{}{}:
-			defer func() { <-free }()
-			next.ServeHTTP(w, r)
-		default:
-			writeError(w, apierrors.NewTooManyRequests("too many requests; try again later", 1))
-		}
-	})
 }

@@ -20,8 +20,11 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	v1 "kubevirt.io/api/core/v1"
+	instancetype "kubevirt.io/api/instancetype/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"virtstack.io/virtstack/machine/config"
 )
 
 // alice is who every request of a test is from, where it says so in a header.
@@ -45,7 +48,7 @@ func everything(authorization.SubjectAccessReviewSpec) (bool, string, error) { r
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1.AddToScheme, instancetype.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -68,16 +71,20 @@ func newServer(t *testing.T, objects ...client.Object) *Server {
 			t.Fatal(err)
 		}
 		whole.SetResourceVersion(o.GetResourceVersion())
+		if _, without := o.(*instancetype.VirtualMachineInstancetype); without {
+			continue
+		}
 		if err := kube.Status().Update(t.Context(), whole); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return &Server{
 		Kube:          kube,
+		Config:        func(context.Context) (config.Config, error) { return config.From(nil), nil },
 		Authenticator: byHeader,
 		Reviewer:      reviewerFunc(everything),
 		Agents:        Agents{Pods: kube},
-		Streams:       NewStreams(t.Context(), 4),
+		Streams:       NewStreams(t.Context(), StreamLimits{All: 4, User: 4}),
 		Reach:         func(context.Context) error { return nil },
 		Log:           logr.Discard(),
 	}
@@ -129,6 +136,9 @@ func TestAnswersInOrder(t *testing.T) {
 		"no review":                   {broken, "PUT", inShop + "virtualmachines/web/start", 500, "Internal error occurred: reviewing access: no API server"},
 		"not served":                  {s, "GET", inShop + "virtualmachineinstances/web/nothing", 404, "the server does not serve GET " + inShop + "virtualmachineinstances/web/nothing"},
 		"unknown version":             {s, "PUT", "/apis/subresources.kubevirt.io/v2/namespaces/shop/virtualmachines/web/start", 404, ""},
+		"a namespace's, of one":       {s, "PUT", inShop + "expand-vm-spec/web", 404, ""},
+		"one's, of a namespace":       {s, "PUT", inShop + "virtualmachines", 404, ""},
+		"a namespace's, otherwise":    {s, "POST", inShop + "expand-vm-spec", 405, ""},
 		"deeper than a route":         {s, "PUT", inShop + "virtualmachines/web/start/now", 404, ""},
 		"without namespace":           {s, "PUT", "/apis/subresources.kubevirt.io/v1/virtualmachines/web/start", 404, ""},
 		"wrong method":                {s, "POST", inShop + "virtualmachines/web/start", 405, ""},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -25,47 +24,18 @@ var (
 	stopping  = &websocket.CloseError{Code: websocket.CloseGoingAway, Text: "virt-api is stopping: connect again"}
 )
 
-// Streams are the open streams of this process: they are counted, and told when it stops.
-type Streams struct {
-	free chan struct{}
-	open sync.WaitGroup
-	stop context.Context
-}
-
-// NewStreams allows limit streams at a time. All of them end soon after stop does.
-func NewStreams(stop context.Context, limit int) *Streams {
-	return &Streams{free: make(chan struct{}, limit), stop: stop}
-}
-
-// begin counts one stream more; false if there are too many. Each begin that succeeds takes one end.
-func (s *Streams) begin() bool {
-	select {
-	case s.free <- struct{}{}:
-		s.open.Add(1)
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *Streams) end() {
-	<-s.free
-	s.open.Done()
-}
-
-// Wait returns when all streams have ended.
-func (s *Streams) Wait() { s.open.Wait() }
-
 // stream joins a client to a stream of a VMI at its node agent. The back end is dialled first, so that whatever is
 // wrong there is still an HTTP answer.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, vmi *v1.VirtualMachineInstance, name string) error {
 	if !websocket.IsWebSocketUpgrade(r) {
 		return apierrors.NewBadRequest("this is a stream: ask for an upgrade to a websocket")
 	}
-	if !s.Streams.begin() {
-		return apierrors.NewTooManyRequests("too many open consoles; try again later", 10)
+	user := userOf(r.Context())
+	if err := s.Streams.begin(user); err != nil {
+		return err
 	}
-	defer s.Streams.end()
+	defer s.Streams.end(user)
+	leave(r.Context())
 	back, err := s.Agents.Stream(r.Context(), vmi, name)
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func TestConsoleCarriesEveryByte(t *testing.T) {
 	}
 }
 
-// Case 42: who is taken over reads so, and the connection ends in order; nothing of it is left.
+// Who is taken over reads so, and the connection ends in order; nothing of it is left. Source: kubevirt/kubevirt#6493.
 func TestTakeoverIsTold(t *testing.T) {
 	ca := newAuthority(t)
 	const text = "\r\nconsole taken over by another client\r\n"
@@ -230,7 +230,7 @@ func TestStopTellsOpenConsoles(t *testing.T) {
 	ca := newAuthority(t)
 	s, open := consoles(t, ca, newAgent(t, ca, "n1", echo))
 	ctx, stop := context.WithCancel(t.Context())
-	s.Streams = NewStreams(ctx, 1)
+	s.Streams = NewStreams(ctx, StreamLimits{All: 1, User: 1})
 	conn := opened(t, open)
 	_, answer, err := open()
 	if err == nil || answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" {

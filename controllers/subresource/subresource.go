@@ -1,5 +1,5 @@
-// Package subresource is virt-api: the aggregated API subresources.kubevirt.io (console, start, stop, restart and
-// what comes later), and the webhooks in the same process. A request is authenticated by the API server's front
+// Package subresource is virt-api: the aggregated API subresources.kubevirt.io (console, start, stop, restart,
+// expand and what comes later), and the webhooks in the same process. A request is authenticated by the API server's front
 // proxy, reviewed by its exact URL, and served by the verb that a table of routes has for it.
 package subresource
 
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/machine/config"
 )
 
 // manager is the field manager of everything that virt-api writes.
@@ -21,6 +23,8 @@ const manager = "virt-api"
 type Server struct {
 	// Kube reads and writes the API server without a cache: a verb acts on what is true now.
 	Kube client.Client
+	// Config is what the one KubeVirt says now.
+	Config func(context.Context) (config.Config, error)
 	// Authenticator says who asks.
 	Authenticator authenticator.Request
 	// Reviewer says whether they may.
@@ -69,8 +73,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	t := Target{Namespace: spec.ResourceAttributes.Namespace, Name: spec.ResourceAttributes.Name}
-	err = route.serve(s, w, r, t)
-	s.Log.Info("served", "verb", route.Resource+"/"+route.Subresource, "namespace", t.Namespace, "name", t.Name,
+	err = route.serve(s, w, from(r, who), t)
+	s.Log.Info("served", "verb", route.Name(), "namespace", t.Namespace, "name", t.Name,
 		"user", who.GetName(), "error", err)
 	return err
 }

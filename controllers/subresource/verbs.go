@@ -69,7 +69,7 @@ func (s *Server) once(ctx context.Context, t Target, dryRun []string, decide dec
 	if err != nil {
 		return err
 	}
-	actions, err := decide(plan.Seen{VM: vm, VMI: vmi})
+	actions, err := decide(plan.Look(vm, vmi))
 	if err != nil {
 		return err
 	}

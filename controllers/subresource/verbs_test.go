@@ -29,6 +29,8 @@ func webVM(strategy v1.VirtualMachineRunStrategy) *v1.VirtualMachine {
 
 func webVMI(phase v1.VirtualMachineInstancePhase) *v1.VirtualMachineInstance {
 	vmi := &v1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "vmi-1"}}
+	yes := true
+	vmi.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine", Name: "web", UID: "vm-1", Controller: &yes}}
 	vmi.Status.Phase, vmi.Status.NodeName = phase, "n1"
 	return vmi
 }
@@ -82,7 +84,7 @@ func TestStartAndStopWriteTheStrategy(t *testing.T) {
 	}
 }
 
-// Case 23: stop and start leave the strategy of a RerunOnFailure VM as it is.
+// Stop and start leave the strategy of a RerunOnFailure VM as it is. Source: kubevirt/kubevirt#7295.
 func TestRequestsGoToTheStatus(t *testing.T) {
 	vm := webVM(v1.RunStrategyRerunOnFailure)
 	vm.Status.StartFailure = &v1.VirtualMachineStartFailure{ConsecutiveFailCount: 2}
@@ -133,6 +135,24 @@ func TestRestartKillsNoStranger(t *testing.T) {
 	}
 	if err := s.Kube.Get(t.Context(), client.ObjectKeyFromObject(stranger), &k8sv1.Pod{}); err != nil {
 		t.Errorf("the stranger: %v", err)
+	}
+}
+
+// A VMI that has the VM's name but is another's keeps its Pod and its grace period.
+func TestVerbsTouchNoStrangersVMI(t *testing.T) {
+	vmi := webVMI(v1.Running)
+	vmi.OwnerReferences[0].UID = "vm-before"
+	s := newServer(t, webVM(v1.RunStrategyAlways), vmi, launcherOf(vmi, "web"))
+	if w := ask(s, "PUT", inShop+"virtualmachines/web/restart", `{"gracePeriodSeconds":0}`); w.Code != 409 {
+		t.Errorf("restart: HTTP %d %s", w.Code, w.Body)
+	}
+	want202(t, s, "stop", `{"gracePeriod":0}`)
+	got, err := s.vmi(t.Context(), Target{"shop", "web"})
+	if err != nil || got.Spec.TerminationGracePeriodSeconds != nil {
+		t.Errorf("the VMI's grace period: %v, %v", got.Spec.TerminationGracePeriodSeconds, err)
+	}
+	if err := s.Kube.Get(t.Context(), client.ObjectKeyFromObject(launcherOf(vmi, "")), &k8sv1.Pod{}); err != nil {
+		t.Errorf("its launcher: %v", err)
 	}
 }
 

@@ -37,6 +37,8 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 		return c.applier().Metadata(ctx, vm, apply.Metadata{Finalizers: []string{v1.VirtualMachineControllerFinalizer}})
 	case plan.ReleaseVM:
 		return client.IgnoreNotFound(c.applier().Release(ctx, vm, v1.VirtualMachineControllerFinalizer))
+	case plan.StoreRevision:
+		return c.failing(vm, "FailedCreate", "StoreRevision", c.store(ctx, vm, a.Revision))
 	case plan.StartVMI:
 		return c.failing(vm, "FailedCreate", "StartVMI", c.start(ctx, vm, a))
 	case plan.StopVMI:
@@ -88,8 +90,8 @@ func (c *Controller) mine(ctx context.Context, vm *v1.VirtualMachine) error {
 // stop deletes the VMI if it still is what was seen: a guest that a cache shows as not started may run by now.
 func (c *Controller) stop(ctx context.Context, vm *v1.VirtualMachine, a plan.StopVMI) error {
 	err := c.Client.Delete(ctx, a.VMI, client.Preconditions{UID: &a.VMI.UID, ResourceVersion: &a.VMI.ResourceVersion})
-	if client.IgnoreNotFound(err) != nil {
-		return err
+	if err != nil {
+		return client.IgnoreNotFound(err)
 	}
 	c.Events.Eventf(vm, nil, k8sv1.EventTypeNormal, "SuccessfulDelete", "StopVMI", "Stopped VM (%s) by deleting the VMI with uid %s", a.Why, a.VMI.UID)
 	return nil

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"virtstack.io/virtstack/controllers/revision"
 	"virtstack.io/virtstack/controllers/vm/plan"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/loop"
@@ -41,11 +42,17 @@ type Controller struct {
 
 // Setup adds the controller to a manager: it works on several VMs at a time.
 func (c *Controller) Setup(mgr ctrl.Manager, workers int) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("vm").
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1.VirtualMachine{}, waiting, waitsFor); err != nil {
+		return fmt.Errorf("indexing VMs: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("vm").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		For(&v1.VirtualMachine{}).
-		Watches(&v1.VirtualMachineInstance{}, handler.EnqueueRequestsFromMapFunc(namesake)).
-		Complete(loop.Reconciler(c))
+		Watches(&v1.VirtualMachineInstance{}, handler.EnqueueRequestsFromMapFunc(namesake))
+	for kind, object := range revision.Kinds() {
+		b = b.Watches(object.(client.Object), c.waiters(kind))
+	}
+	return b.Complete(loop.Reconciler(c))
 }
 
 // namesake returns the VM of a VMI's name: its owner, or one that it keeps from having its own.
@@ -95,6 +102,10 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (pla
 		seen.Labels, seen.Annotations = c.applier().Keys(vmi, "labels"), c.applier().Keys(vmi, "annotations")
 	case err == nil:
 		seen.Namesake = true
+	}
+	find := revision.Finder{Client: c.Client, Live: c.Live}
+	if seen.Types, err = find.Find(ctx, vm); err != nil {
+		return seen, err
 	}
 	seen.Config, err = settings.Read(ctx, c.Client)
 	return seen, err

@@ -44,9 +44,6 @@ func (c *Controller) do(ctx context.Context, a plan.Action) error {
 		return client.IgnoreNotFound(c.applier().Relabel(ctx, a.Pod, a.Labels, a.Annotations))
 	case plan.OpenGate:
 		return c.openGate(ctx, a)
-	case plan.ReportLoss:
-		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, plan.ReasonPodLost, "EndVMI", "the launcher Pod was taken away; the guest didn't end by itself")
-		return nil
 	case plan.ReleaseVMI:
 		return client.IgnoreNotFound(c.applier().Release(ctx, a.VMI, v1.VirtualMachineInstanceFinalizer, v1.VirtualMachineControllerFinalizer))
 	}
@@ -64,7 +61,7 @@ func metadata(node string) apply.Metadata {
 
 // createPod makes the Pod, or finds the one that was made before a crash.
 func (c *Controller) createPod(ctx context.Context, a plan.CreatePod) error {
-	err := c.Client.Create(ctx, a.Pod.DeepCopy(), client.FieldOwner(Manager))
+	err := c.create(ctx, a)
 	if apierrors.IsAlreadyExists(err) {
 		found, err := c.pod(ctx, c.Live, a.VMI)
 		if err == nil && found == nil {
@@ -83,10 +80,16 @@ func (c *Controller) createPod(ctx context.Context, a plan.CreatePod) error {
 	return nil
 }
 
-// deletePod deletes the very Pod that was seen.
+// deletePod deletes the very Pod that was seen, once: one that has changed since, by a deletion before for one, is looked
+// at again.
 func (c *Controller) deletePod(ctx context.Context, a plan.DeletePod) error {
-	err := c.Client.Delete(ctx, a.Pod, client.Preconditions{UID: &a.Pod.UID})
-	if client.IgnoreNotFound(err) != nil {
+	err := c.Client.Delete(ctx, a.Pod, client.Preconditions{UID: &a.Pod.UID, ResourceVersion: &a.Pod.ResourceVersion})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return err
+	case err != nil:
 		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, "FailedDelete", "DeletePod", "%s", err)
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	v1 "kubevirt.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -40,15 +42,27 @@ type Controller struct {
 	Events events.EventRecorder
 	// Image is the launcher's.
 	Image string
+
+	// claiming is held while a Pod is made whose claims others may write to.
+	claiming sync.Mutex
 }
 
 // Setup adds the controller to a manager: it works on several VMIs at a time.
 func (c *Controller) Setup(mgr ctrl.Manager, workers int) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1.VirtualMachineInstance{}, byNode, nodeOf); err != nil {
+		return fmt.Errorf("indexing VMIs: %w", err)
+	}
+	if err := indexClaims(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("vmi").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		For(&v1.VirtualMachineInstance{}).
 		Owns(&k8sv1.Pod{}).
+		Watches(&k8sv1.Node{}, handler.EnqueueRequestsFromMapFunc(c.onNode), builder.WithPredicates(reachability())).
 		Watches(&v1.KubeVirt{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
+		Watches(&k8sv1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(c.readers)).
+		Watches(&k8sv1.Pod{}, handler.EnqueueRequestsFromMapFunc(c.heirs)).
 		Complete(loop.Reconciler(c))
 }
 
@@ -76,6 +90,9 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	}
 	p := plan.For(now, seen)
 	failed := c.act(ctx, p.Actions)
+	if apierrors.IsConflict(failed) {
+		return time.Time{}, failed // what was seen is no ground for a status either
+	}
 	status := plan.Failed(now, seen, p, failed)
 	var opts []apply.Option
 	if p.TakeBack {
@@ -85,10 +102,18 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	if client.IgnoreNotFound(err) != nil {
 		return time.Time{}, errors.Join(failed, fmt.Errorf("writing status of VMI %s: %w", key, err))
 	}
+	c.report(seen.VMI, p.Reports)
 	if apierrors.HasStatusCause(failed, k8sv1.NamespaceTerminatingCause) {
 		return now.Add(whileTerminating), nil // the VMI goes with its namespace
 	}
 	return p.Recheck, failed
+}
+
+// report makes events of what the status says since this round.
+func (c *Controller) report(vmi *v1.VirtualMachineInstance, reports []plan.Report) {
+	for _, r := range reports {
+		c.Events.Eventf(vmi, nil, k8sv1.EventTypeWarning, r.Reason, "EndVMI", "%s", r.Message)
+	}
 }
 
 func (c *Controller) applier() apply.Applier {
@@ -103,6 +128,12 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (pla
 	seen := plan.Seen{VMI: vmi}
 	seen.PhaseOurs = vmi.Status.Phase == v1.VmPhaseUnset || c.applier().Owns(vmi, "status", "status", "phase")
 	var err error
+	if seen.Node, err = c.node(ctx, vmi.Status.NodeName); err != nil {
+		return plan.Seen{}, err
+	}
+	if seen.Claims, err = c.claims(ctx, vmi); err != nil {
+		return plan.Seen{}, err
+	}
 	seen.Pod, err = c.pod(ctx, c.Client, vmi)
 	if err != nil {
 		return plan.Seen{}, err
@@ -117,12 +148,23 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (pla
 	if seen.Pod != nil {
 		seen.Labels, seen.Annotations = podspec.Labels(vmi), podspec.Annotations(vmi)
 		seen.OurLabels, seen.OurAnnotations = c.applier().Keys(seen.Pod, "labels"), c.applier().Keys(seen.Pod, "annotations")
+		seen.TakenCIDs, err = c.takenCIDs(ctx, seen.VMI, seen.Pod.Spec.NodeName)
+		return seen, err
+	}
+	if plan.HadPod(vmi) {
 		return seen, nil
 	}
-	if !plan.HadPod(vmi) {
-		err = c.render(ctx, &seen)
+	rivals, err := c.rivals(ctx, vmi)
+	if err != nil {
+		return seen, err
 	}
-	return seen, err
+	if seen.Held, err = c.held(ctx, c.Client, rivals); err != nil {
+		return seen, err
+	}
+	if seen.Imports, err = imports(ctx, c.Live, seen.Claims); err != nil {
+		return plan.Seen{}, err
+	}
+	return seen, c.render(ctx, &seen)
 }
 
 // pod returns the VMI's launcher Pod; nil if there is none. A namesake that isn't the VMI's is none of its.
@@ -145,6 +187,14 @@ func (c *Controller) render(ctx context.Context, seen *plan.Seen) error {
 	if err != nil {
 		return err
 	}
-	seen.Rendered, seen.Unrendered = podspec.Render(seen.VMI, cfg, c.Image)
+	seen.Rendered, seen.Unrendered = podspec.Render(seen.VMI, cfg, c.Image, modes(seen.Claims))
+	if seen.Unrendered != nil {
+		return nil
+	}
+	devices, err := networkResources(ctx, c.Live, seen.VMI)
+	if err != nil {
+		return err
+	}
+	podspec.TakeDevices(seen.Rendered, devices)
 	return nil
 }

@@ -62,13 +62,13 @@ func Objects(files fs.FS, dir string, limits Limits) ([]Object, error) {
 	if !t.IsDir("/" + dir) {
 		return nil, fmt.Errorf("%w: %s is not a directory of the commit", ErrRefused, shown(dir))
 	}
-	w := walk{tree: t, seen: map[string]bool{}}
+	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}}
 	if err := w.root(dir); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	built, err := kustomize.Build(t, "/"+dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: building %s: %w", ErrRefused, shown(dir), brief(err))
+		return nil, fmt.Errorf("%w: building %s: %w", ErrRefused, shown(dir), w.explain(err))
 	}
 	if built.Size() > limits.Objects {
 		return nil, fmt.Errorf("%w: %s builds to %d objects, at most %d are allowed", ErrRefused, shown(dir), built.Size(), limits.Objects)

@@ -69,6 +69,7 @@ func (w *walk) manifest(file string) error {
 		if err := object(d); err != nil {
 			return fmt.Errorf("%s: document %d, line %d: %w", file, i+1, d.Line, err)
 		}
+		w.note(file, d)
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (w *walk) parse(file string, data []byte) ([]*yamlv3.Node, error) {
 			return docs, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, located(data, err))
 		}
 		if err := w.measure(&doc, 0, &left); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)

@@ -19,6 +19,8 @@ type walk struct {
 	*tree
 	seen        map[string]bool
 	keepOrigins bool
+	places      map[string][]place // of objects, by kustomize's id
+	secrets     []string           // what Secrets are made of: errors must not show it
 }
 
 // root prepares the directory that is built: a kustomization is made up if it has none, and asked to note where
@@ -115,7 +117,7 @@ func (w *walk) read(file string) (k types.Kustomization, err error) {
 		return k, err
 	}
 	if err := yaml.UnmarshalStrict(data, &k); err != nil {
-		return k, fmt.Errorf("%s: %w", file, brief(err))
+		return k, fmt.Errorf("%s: %w", file, misspelt(data, err))
 	}
 	return k, nil
 }
@@ -162,6 +164,7 @@ func (w *walk) follow(file, dir string, k types.Kustomization, depth int) error 
 			return err
 		}
 	}
+	w.noteSecrets(dir, k)
 	parsed, opaque := reads(k)
 	for _, entry := range parsed {
 		p, err := w.local(dir, entry)

@@ -19,6 +19,7 @@ import (
 	gogit5 "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
@@ -82,8 +83,21 @@ func (c *Checkout) Close() error {
 	return errors.Join(c.root.Close(), os.RemoveAll(c.dir))
 }
 
+// Refused is the error of a commit that is not accepted: ErrRefused, and which one it is.
+type Refused struct {
+	// Revision is as in Checkout.
+	Revision string
+	err      error
+}
+
+// Error doesn't say the revision.
+func (r *Refused) Error() string { return r.err.Error() }
+
+// Unwrap returns the reason, which wraps ErrRefused.
+func (r *Refused) Unwrap() error { return r.err }
+
 // Fetch gets the commit, without history. An error wraps ErrRef or ErrRefused, or tells why the server can't be
-// reached; it never holds a credential.
+// reached; it never holds a credential. Once the commit is known, its refusal is a *Refused.
 func (g Git) Fetch(ctx context.Context) (*Checkout, error) {
 	u, err := url.Parse(g.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
@@ -136,6 +150,9 @@ func (g Git) fetch(ctx context.Context, dir string, auth *git.AuthOptions) (*Che
 		ShallowClone:       true,
 		LastObservedCommit: g.Known,
 	})
+	if errors.Is(err, ErrRefused) {
+		return nil, named(g.Ref, objects, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +181,7 @@ func revision(r Ref, c *git.Commit) string {
 func explain(err error, r Ref) error {
 	switch {
 	case errors.Is(err, ErrRefused):
-		return err
+		return innermost(err)
 	case errors.Is(err, gogit5.NoMatchingRefSpecError{}):
 		return ErrRef
 	case r.Commit != "" && errors.Is(err, plumbing.ErrObjectNotFound):
@@ -173,4 +190,31 @@ func explain(err error, r Ref) error {
 		return ErrRef
 	}
 	return err
+}
+
+// named says which commit is refused, as far as the clone has come to know it.
+func named(r Ref, objects storer.ReferenceStorer, err error) error {
+	head, unknown := storer.ResolveReference(objects, plumbing.HEAD)
+	if unknown != nil {
+		return err
+	}
+	c := &git.Commit{Hash: git.Hash(head.Hash().String())}
+	switch {
+	case r.Tag != "":
+		c.Reference = plumbing.NewTagReferenceName(r.Tag).String()
+	case r.Branch != "":
+		c.Reference = plumbing.NewBranchReferenceName(r.Branch).String()
+	}
+	return &Refused{Revision: revision(r, c), err: innermost(err)}
+}
+
+// innermost leaves out what others wrapped around a refusal: go-git says the URL again.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if _, known := err.(*Refused); known || inner == nil || inner == ErrRefused || !errors.Is(inner, ErrRefused) {
+			return err
+		}
+		err = inner
+	}
 }

@@ -95,10 +95,24 @@ func TestLinksThatLeadOutAreRefused(t *testing.T) {
 			if err := os.Symlink(target, filepath.Join(r.Dir, "evil.yaml")); err != nil {
 				t.Fatal(err)
 			}
-			r.CommitAll()
-			_, err := of(r, source.Ref{Branch: "main"}).Fetch(t.Context())
-			if !errors.Is(err, source.ErrRefused) || !strings.Contains(err.Error(), "evil.yaml") {
-				t.Errorf("got %v, want a refusal that names evil.yaml", err)
+			commit := r.CommitAll()
+			r.Git("tag", "v1.0.0")
+			for _, tc := range []struct {
+				ref  source.Ref
+				want string
+			}{
+				{source.Ref{Branch: "main"}, "main@sha1:" + commit}, {source.Ref{Tag: "v1.0.0"}, "v1.0.0@sha1:" + commit},
+				{source.Ref{SemVer: "1.x"}, "sha1:" + commit}, {source.Ref{Commit: commit}, "sha1:" + commit},
+			} {
+				_, err := of(r, tc.ref).Fetch(t.Context())
+				var refused *source.Refused
+				if !errors.As(err, &refused) || !errors.Is(err, source.ErrRefused) || refused.Revision != tc.want {
+					t.Errorf("%s: got %#v, want a refusal of %s", tc.ref, err, tc.want)
+					continue
+				}
+				if !strings.Contains(err.Error(), "evil.yaml is a link that leads out") || strings.Count(err.Error(), r.URL) != 1 {
+					t.Errorf("%s: got %v, want evil.yaml named, and the URL once", tc.ref, err)
+				}
 			}
 		})
 	}

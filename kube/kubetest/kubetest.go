@@ -17,7 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	backup "kubevirt.io/api/backup/v1alpha1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+	snapshot "kubevirt.io/api/snapshot/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -147,6 +150,7 @@ func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientscheme.AddToScheme, apiextensionsv1.AddToScheme, kubevirtv1.AddToScheme, v1alpha1.AddToScheme,
+		instancetypev1beta1.AddToScheme, snapshot.AddToScheme, backup.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err

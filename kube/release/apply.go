@@ -18,7 +18,7 @@ import (
 const definitionsDeadline = 30 * time.Second
 
 // Apply writes the changes: kinds, namespaces and classes first, then the rest. Fields are taken from other managers:
-// the release is what its owner has committed.
+// the release is what its owner has committed. The error is Refusals or Unanswered where one object is at fault.
 func (r *Releaser) Apply(ctx context.Context, c Changes) error {
 	definitions, rest := split(c.write)
 	if err := r.write(ctx, definitions); err != nil {
@@ -53,7 +53,7 @@ func (r *Releaser) write(ctx context.Context, objects []*unstructured.Unstructur
 	for _, o := range objects {
 		err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))
 		if err != nil {
-			return fmt.Errorf("applying: %w", Refusals{{RefOf(o), cause(err)}})
+			return fmt.Errorf("applying: %w", failure(RefOf(o), cause(err)))
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -72,7 +73,45 @@ func (c Changes) Empty() bool { return len(c.write)+len(c.later) == 0 }
 // Refs names the objects that are written.
 func (c Changes) Refs() []Ref { return Refs(slices.Concat(c.write, c.later)) }
 
-// Check finds by dry runs what has to be written. The error is Refusals where objects are refused.
+// Unanswered is an object that the API server could not be asked about, or that could not be written, for a reason that
+// lies in the moment: a timeout, a lost connection, an overload, a conflict. It says nothing about the object: try again.
+type Unanswered struct {
+	Object Ref
+	Err    error
+}
+
+func (u *Unanswered) Error() string {
+	return u.Object.String() + ": " + u.Err.Error() + "; trying again"
+}
+
+// Unwrap returns what came instead of an answer.
+func (u *Unanswered) Unwrap() error { return u.Err }
+
+// refuses reports whether err is an answer about the object itself, which the same request gets again: one of HTTP's 4xx,
+// an unknown kind, or another owner.
+func refuses(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return meta.IsNoMatchError(err) || errors.Is(err, ErrOwned)
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}
+
+// failure is the error of what went wrong with one object.
+func failure(of Ref, err error) error {
+	if refuses(err) {
+		return Refusals{{of, err}}
+	}
+	return &Unanswered{of, err}
+}
+
+// Check finds by dry runs what has to be written. The error is Refusals where objects are refused, and Unanswered where
+// that can't be told of one of them now.
 func (r *Releaser) Check(ctx context.Context, objects []*unstructured.Unstructured) (Changes, error) {
 	given := provided(objects)
 	results := make([]result, len(objects))
@@ -89,10 +128,13 @@ func (r *Releaser) Check(ctx context.Context, objects []*unstructured.Unstructur
 	}
 	var c Changes
 	var refused Refusals
+	var unanswered error
 	for i, o := range objects {
 		switch {
 		case results[i].err != nil && given.explains(o, results[i].err):
 			c.later = append(c.later, o)
+		case results[i].err != nil && !refuses(results[i].err):
+			unanswered = failure(RefOf(o), results[i].err)
 		case results[i].err != nil:
 			refused = append(refused, Refusal{RefOf(o), results[i].err})
 		case results[i].changed:
@@ -101,6 +143,9 @@ func (r *Releaser) Check(ctx context.Context, objects []*unstructured.Unstructur
 	}
 	if len(refused) > 0 {
 		return Changes{}, refused
+	}
+	if unanswered != nil {
+		return Changes{}, fmt.Errorf("checking %w", unanswered)
 	}
 	return c, nil
 }

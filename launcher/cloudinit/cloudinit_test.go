@@ -2,6 +2,7 @@ package cloudinit_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,12 +19,14 @@ import (
 	"virtstack.io/virtstack/launcher/cloudinit"
 )
 
+var web = cloudinit.Machine{Instance: "uid-1", Hostname: "web"}
+
 const awkward = "#cloud-config\r\nhostname: bücher\r\nlast: no newline"
 
 func image(t *testing.T, s cloudinit.Seed) *iso9660.FileSystem {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "seed.iso")
-	if err := s.Write(path, t.TempDir()); err != nil {
+	if err := s.Write(path); err != nil {
 		t.Fatal(err)
 	}
 	b, err := file.OpenFromPath(path, true)
@@ -60,7 +63,7 @@ func read(t *testing.T, fs *iso9660.FileSystem, name string) string {
 }
 
 func TestSeedIsByteExact(t *testing.T) {
-	seed, err := cloudinit.From(&v1.CloudInitNoCloudSource{UserData: awkward, NetworkDataBase64: base64.StdEncoding.EncodeToString([]byte("version: 2\n"))}, nil, "uid-1", "web")
+	seed, err := cloudinit.NoCloud(&v1.CloudInitNoCloudSource{UserData: awkward, NetworkDataBase64: base64.StdEncoding.EncodeToString([]byte("version: 2\n"))}, nil, web)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +78,11 @@ func TestSeedIsByteExact(t *testing.T) {
 	}
 }
 
-// What case 17 wants: base64 as the tool of that name wraps it, and as much as a Secret can carry.
+// As in kubevirt/kubevirt#2602: base64 as the tool of that name wraps it, and as much as a Secret can carry.
 func TestSeedThroughASecretAndWrappedBase64(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef\r\n", 204800/18)
 	source := &v1.CloudInitNoCloudSource{UserDataBase64: "eDog\nMQ==\n", NetworkDataSecretRef: ptrTo("big")}
-	seed, err := cloudinit.From(source, fstest.MapFS{"networkdata": {Data: []byte(big)}}, "i", "h")
+	seed, err := cloudinit.NoCloud(source, fstest.MapFS{"networkdata": {Data: []byte(big)}}, web)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,32 +95,70 @@ func TestSeedThroughASecretAndWrappedBase64(t *testing.T) {
 	}
 }
 
-// What case 08 wants: network data alone gives an empty user-data, and nothing at all no network-config.
-func TestPartsThatAreNotThere(t *testing.T) {
-	fs := image(t, cloudinit.Seed{Meta: []byte("m"), Network: []byte("n")})
-	if got := read(t, fs, "user-data"); got != "" {
-		t.Errorf("user-data is %q, want it empty", got)
+// As in kubevirt/kubevirt#4033: network data alone gives an empty user-data, and nothing at all no network-config.
+func TestNetworkDataAlone(t *testing.T) {
+	seed, err := cloudinit.NoCloud(&v1.CloudInitNoCloudSource{NetworkData: "version: 2\n"}, nil, web)
+	if err != nil {
+		t.Fatal(err)
 	}
-	fs = image(t, cloudinit.Seed{Meta: []byte("m"), User: []byte("u")})
-	if f, err := fs.OpenFile("/network-config", 0); err == nil {
+	fs := image(t, seed)
+	if user, network := read(t, fs, "user-data"), read(t, fs, "network-config"); user != "" || network != "version: 2\n" {
+		t.Errorf("user-data is %q, network-config %q", user, network)
+	}
+	if seed, err = cloudinit.NoCloud(&v1.CloudInitNoCloudSource{UserData: "u"}, nil, web); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := image(t, seed).OpenFile("/network-config", 0); err == nil {
 		t.Errorf("there is a network-config: %v", f)
+	}
+}
+
+// A ConfigDrive's network data, v1 or v2, is as committed; without user data there is no user_data.
+func TestConfigDrive(t *testing.T) {
+	for _, network := range []string{`{"version": 1, "config": [{"type": "physical", "name": "eth0"}]}` + "\n", "version: 2\nethernets: {}\n"} {
+		source := &v1.CloudInitConfigDriveSource{NetworkDataSecretRef: ptrTo("netonly")}
+		seed, err := cloudinit.ConfigDrive(source, fstest.MapFS{"networkdata": {Data: []byte(network)}}, web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs := image(t, seed)
+		if strings.TrimSpace(fs.Label()) != "config-2" {
+			t.Errorf("label %q, want config-2", fs.Label())
+		}
+		if got := read(t, fs, "openstack/latest/network_data.json"); got != network {
+			t.Errorf("network_data.json is %q, want %q", got, network)
+		}
+		var meta struct{ UUID, Hostname string }
+		if err := json.Unmarshal([]byte(read(t, fs, "openstack/latest/meta_data.json")), &meta); err != nil || meta.UUID != web.Instance || meta.Hostname != web.Hostname {
+			t.Errorf("meta_data.json says %+v, %v", meta, err)
+		}
+		if f, err := fs.OpenFile("/openstack/latest/user_data", 0); err == nil {
+			t.Errorf("there is a user_data: %v", f)
+		}
+	}
+	seed, err := cloudinit.ConfigDrive(&v1.CloudInitConfigDriveSource{UserData: awkward}, nil, web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, image(t, seed), "openstack/latest/user_data"); got != awkward {
+		t.Errorf("user_data is %q", got)
 	}
 }
 
 func TestSecretsAndRefusals(t *testing.T) {
 	ref := &v1.CloudInitNoCloudSource{}
 	ref.UserDataSecretRef = ptrTo("web-seed")
-	seed, err := cloudinit.From(ref, fstest.MapFS{"userData": {Data: []byte(awkward)}}, "i", "h")
-	if err != nil || string(seed.User) != awkward {
-		t.Errorf("got %q, %v", seed.User, err)
+	seed, err := cloudinit.NoCloud(ref, fstest.MapFS{"userData": {Data: []byte(awkward)}}, web)
+	if err != nil || read(t, image(t, seed), "user-data") != awkward {
+		t.Errorf("got %q, %v", seed.Files, err)
 	}
-	if _, err := cloudinit.From(ref, fstest.MapFS{}, "i", "h"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "userDataSecretRef") {
+	if _, err := cloudinit.NoCloud(ref, fstest.MapFS{}, web); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `secretRef: Secret "web-seed"`) {
 		t.Errorf("a Secret without the key: %v", err)
 	}
-	if _, err := cloudinit.From(&v1.CloudInitNoCloudSource{UserDataBase64: "*"}, nil, "i", "h"); err == nil || !strings.Contains(err.Error(), "userDataBase64") {
+	if _, err := cloudinit.NoCloud(&v1.CloudInitNoCloudSource{UserDataBase64: "*"}, nil, web); err == nil || !strings.Contains(err.Error(), "userDataBase64") {
 		t.Errorf("bad base64: %v", err)
 	}
-	if _, err := cloudinit.From(&v1.CloudInitNoCloudSource{UserData: strings.Repeat("x", cloudinit.Largest+1)}, nil, "i", "h"); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := cloudinit.NoCloud(&v1.CloudInitNoCloudSource{UserData: strings.Repeat("x", cloudinit.Largest+1)}, nil, web); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("too much: %v", err)
 	}
 }

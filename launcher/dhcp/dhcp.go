@@ -6,16 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
-	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
-	"github.com/insomniacslk/dhcp/rfc1035label"
 )
 
-// leaseTime is long: the address is the guest's for as long as it runs, and after a migration as well.
-const leaseTime = 365 * 24 * time.Hour
+// leaseTime is infinite: the address is the guest's for as long as it runs, and after a migration as well.
+const leaseTime = math.MaxUint32
 
 // Server hands out one lease on one bridge.
 type Server struct {
@@ -59,7 +58,7 @@ var (
 // Reply is the answer to a request: an offer, an acknowledgement, or a refusal of any address but the lease's. An
 // error means no answer.
 func (l Lease) Reply(request *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, error) {
-	if request.OpCode != dhcpv4.OpcodeBootRequest || request.ClientHWAddr.String() != l.MAC.String() {
+	if request.OpCode != dhcpv4.OpcodeBootRequest || !l.AnyClient && request.ClientHWAddr.String() != l.MAC.String() {
 		return nil, errNotOurs
 	}
 	kind := dhcpv4.MessageTypeAck
@@ -74,16 +73,16 @@ func (l Lease) Reply(request *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, error) {
 	default:
 		return nil, errIgnored
 	}
-	gateway := net.IP(l.Gateway.AsSlice())
+	server := dhcpv4.OptServerIdentifier(l.Server.AsSlice())
 	if kind == dhcpv4.MessageTypeNak {
-		return dhcpv4.NewReplyFromRequest(request, dhcpv4.WithMessageType(kind), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(gateway)))
+		return dhcpv4.NewReplyFromRequest(request, dhcpv4.WithMessageType(kind), dhcpv4.WithOption(server))
 	}
-	return dhcpv4.NewReplyFromRequest(request, l.options(kind, gateway)...)
+	return dhcpv4.NewReplyFromRequest(request, append(l.modifiers(kind), dhcpv4.WithOption(server))...)
 }
 
 // accepts tells whether a request asks for our address, at our server if it names one.
 func (l Lease) accepts(request *dhcpv4.DHCPv4) bool {
-	if id := request.ServerIdentifier(); id != nil && !id.Equal(l.Gateway.AsSlice()) {
+	if id := request.ServerIdentifier(); id != nil && !id.Equal(l.Server.AsSlice()) {
 		return false
 	}
 	asked := request.RequestedIPAddress()
@@ -91,35 +90,4 @@ func (l Lease) accepts(request *dhcpv4.DHCPv4) bool {
 		asked = request.ClientIPAddr
 	}
 	return asked.Equal(l.Address.Addr().AsSlice())
-}
-
-func (l Lease) options(kind dhcpv4.MessageType, gateway net.IP) []dhcpv4.Modifier {
-	m := []dhcpv4.Modifier{
-		dhcpv4.WithMessageType(kind),
-		dhcpv4.WithYourIP(l.Address.Addr().AsSlice()),
-		dhcpv4.WithServerIP(gateway),
-		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(gateway)),
-		dhcpv4.WithNetmask(net.CIDRMask(l.Address.Bits(), 32)),
-		dhcpv4.WithRouter(gateway),
-		dhcpv4.WithLeaseTime(uint32(leaseTime / time.Second)),
-	}
-	var servers []net.IP
-	for _, a := range l.DNS {
-		if a.Is4() {
-			servers = append(servers, a.AsSlice())
-		}
-	}
-	if len(servers) > 0 {
-		m = append(m, dhcpv4.WithDNS(servers...))
-	}
-	if len(l.Search) > 0 {
-		m = append(m, dhcpv4.WithOption(dhcpv4.OptDomainSearch(&rfc1035label.Labels{Labels: l.Search})))
-	}
-	if l.Hostname != "" {
-		m = append(m, dhcpv4.WithOption(dhcpv4.OptHostName(l.Hostname)))
-	}
-	if l.MTU > 0 {
-		m = append(m, dhcpv4.WithOption(dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, []byte{byte(l.MTU >> 8), byte(l.MTU)})))
-	}
-	return m
 }

@@ -16,7 +16,7 @@ import (
 var (
 	mac   = net.HardwareAddr{0x02, 0, 0, 1, 2, 3}
 	lease = dhcp.Lease{
-		MAC: mac, Address: netip.MustParsePrefix("10.0.2.2/24"), Gateway: netip.MustParseAddr("10.0.2.1"),
+		MAC: mac, Address: netip.MustParsePrefix("10.0.2.2/24"), Gateway: netip.MustParseAddr("10.0.2.1"), Server: netip.MustParseAddr("10.0.2.1"),
 		DNS:    []netip.Addr{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00::a")},
 		Search: []string{"vms.svc.cluster.local", "cluster.local"}, Hostname: "web", MTU: 1450,
 	}

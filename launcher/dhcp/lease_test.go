@@ -26,7 +26,7 @@ func given(change func(*guestv1.Interface)) *guestv1.Interface {
 
 func TestLeaseOfAnInterface(t *testing.T) {
 	pod := dhcp.Lease{
-		MAC: mac, Address: lease.Address, Gateway: lease.Gateway, DNS: lease.DNS[:1],
+		MAC: mac, Address: lease.Address, Gateway: lease.Gateway, Server: lease.Server, DNS: lease.DNS[:1],
 		Search: []string{"vms.svc.cluster.local", "cluster.local"}, Hostname: "web", MTU: 1450,
 	}
 	with := func(change func(*dhcp.Lease)) dhcp.Lease {
@@ -43,7 +43,24 @@ func TestLeaseOfAnInterface(t *testing.T) {
 		"a Pod without one":    {func(*guestv1.Interface) {}, "", with(func(l *dhcp.Lease) { l.DNS, l.Search = nil, nil })},
 		"given name servers":   {func(i *guestv1.Interface) { i.Lease.DnsServers = []string{"10.1.1.1"} }, podResolver, with(func(l *dhcp.Lease) { l.DNS = []netip.Addr{netip.MustParseAddr("10.1.1.1")} })},
 		"given search domains": {func(i *guestv1.Interface) { i.Lease.DnsSearch = []string{"x"} }, podResolver, with(func(l *dhcp.Lease) { l.Search = []string{"x"} })},
-		"a huge MTU":           {func(i *guestv1.Interface) { i.Mtu = 1 << 20 }, podResolver, with(func(l *dhcp.Lease) { l.MTU = 65535 })},
+		"a bridged guest": {func(i *guestv1.Interface) {
+			i.Lease.Server, i.Lease.Routes = "169.254.75.10", []*guestv1.Route{{Destination: "10.96.0.0/16", Gateway: "10.0.2.9"}, {Destination: "169.254.1.1/32"}}
+		}, podResolver, with(func(l *dhcp.Lease) {
+			l.Server = netip.MustParseAddr("169.254.75.10")
+			l.Routes = []dhcp.Route{{Destination: netip.MustParsePrefix("10.96.0.0/16"), Gateway: netip.MustParseAddr("10.0.2.9")}, {Destination: netip.MustParsePrefix("169.254.1.1/32")}}
+		})},
+		"without a gateway": {func(i *guestv1.Interface) { i.Lease.Server, i.Lease.Gateway = "169.254.75.10", "" }, podResolver, with(func(l *dhcp.Lease) {
+			l.Server, l.Gateway = netip.MustParseAddr("169.254.75.10"), netip.Addr{}
+		})},
+		"a subdomain": {func(i *guestv1.Interface) { i.Lease.Subdomain = "db" }, podResolver, with(func(l *dhcp.Lease) {
+			l.Search = []string{"db.vms.svc.cluster.local", "vms.svc.cluster.local", "cluster.local"}
+		})},
+		"options": {func(i *guestv1.Interface) {
+			i.Lease.Options = &guestv1.DhcpOptions{BootFileName: "pxe.0", TftpServerName: "tftp", NtpServers: []string{"10.1.1.1"}, PrivateOptions: map[uint32]string{240: "x"}}
+		}, podResolver, with(func(l *dhcp.Lease) {
+			l.Options = dhcp.Options{BootFile: "pxe.0", TFTPServer: "tftp", NTP: []netip.Addr{netip.MustParseAddr("10.1.1.1")}, Private: map[uint8]string{240: "x"}}
+		})},
+		"a huge MTU": {func(i *guestv1.Interface) { i.Mtu = 1 << 20 }, podResolver, with(func(l *dhcp.Lease) { l.MTU = 65535 })},
 	} {
 		got, err := dhcp.From(given(tc.change), []byte(tc.resolver))
 		if err != nil {
@@ -60,13 +77,21 @@ func TestBadLeasesAreRefused(t *testing.T) {
 		change func(*guestv1.Interface)
 		want   string
 	}{
-		"no lease":             {func(i *guestv1.Interface) { i.Lease = nil }, "address"},
-		"no MAC":               {func(i *guestv1.Interface) { i.Mac = "" }, "MAC"},
-		"a MAC of eight bytes": {func(i *guestv1.Interface) { i.Mac = "02:00:00:01:02:03:04:05" }, "MAC"},
-		"no prefix":            {func(i *guestv1.Interface) { i.Lease.Address = "10.0.2.2" }, "10.0.2.2"},
-		"IPv6":                 {func(i *guestv1.Interface) { i.Lease.Address = "fd00::2/64" }, "IPv4"},
-		"an IPv6 gateway":      {func(i *guestv1.Interface) { i.Lease.Gateway = "fd00::1" }, "gateway"},
-		"a gateway's name":     {func(i *guestv1.Interface) { i.Lease.Gateway = "router" }, "gateway"},
+		"no lease":              {func(i *guestv1.Interface) { i.Lease = nil }, "address"},
+		"no MAC":                {func(i *guestv1.Interface) { i.Mac = "" }, "MAC"},
+		"a MAC of eight bytes":  {func(i *guestv1.Interface) { i.Mac = "02:00:00:01:02:03:04:05" }, "MAC"},
+		"no prefix":             {func(i *guestv1.Interface) { i.Lease.Address = "10.0.2.2" }, "10.0.2.2"},
+		"IPv6":                  {func(i *guestv1.Interface) { i.Lease.Address = "fd00::2/64" }, "IPv4"},
+		"an IPv6 gateway":       {func(i *guestv1.Interface) { i.Lease.Gateway = "fd00::1" }, "gateway"},
+		"a gateway's name":      {func(i *guestv1.Interface) { i.Lease.Gateway = "router" }, "gateway"},
+		"no gateway, no server": {func(i *guestv1.Interface) { i.Lease.Gateway = "" }, "gateway"},
+		"a server's name":       {func(i *guestv1.Interface) { i.Lease.Server = "dhcp" }, "dhcp"},
+		"an IPv6 route":         {func(i *guestv1.Interface) { i.Lease.Routes = []*guestv1.Route{{Destination: "fd00::/64"}} }, "fd00::/64"},
+		"an NTP server's name":  {func(i *guestv1.Interface) { i.Lease.Options = &guestv1.DhcpOptions{NtpServers: []string{"ntp"}} }, "ntp"},
+		"the router by number": {func(i *guestv1.Interface) {
+			i.Lease.Options = &guestv1.DhcpOptions{PrivateOptions: map[uint32]string{3: "x"}}
+		}, "224 to 254"},
+		"a long search list":   {func(i *guestv1.Interface) { i.Lease.DnsSearch = []string{strings.Repeat("x", 254)} }, "search domains"},
 		"a name server's name": {func(i *guestv1.Interface) { i.Lease.DnsServers = []string{"10.1.1.1", "dns"} }, "dns"},
 	} {
 		if got, err := dhcp.From(given(tc.change), nil); err == nil || !strings.Contains(err.Error(), tc.want) {

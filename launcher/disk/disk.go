@@ -20,12 +20,12 @@ import (
 
 	"virtstack.io/virtstack/launcher/child"
 	"virtstack.io/virtstack/launcher/cloudinit"
+	"virtstack.io/virtstack/launcher/credential"
 	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/launcher/metrics"
 	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/storage"
 )
-
-// mib is the unit in which guests' disks are sized.
-const mib = 1 << 20
 
 const qemuImg = "/usr/bin/qemu-img"
 
@@ -34,19 +34,24 @@ var volumeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
 // Dirs are the launcher's directories; see api/guest/v1.
 type Dirs struct {
-	// Disks is where this package writes; Images and Secrets hold one directory per volume.
-	Disks, Images, Secrets string
+	// Disks is where this package writes; Images, Secrets and Claims hold one directory per volume, Blocks one device.
+	Disks, Images, Secrets, Claims, Blocks string
+	// Credentials holds one directory per Secret of spec.accessCredentials.
+	Credentials credential.Secrets
 }
 
-// Prepare makes what each volume of a VMI needs, unless an earlier call has, and returns the sources of its disks by
-// volume. What the spec or an image is to blame for is a *field.Error with the path of the volume; any other error may
-// be gone the next time.
+// Prepare makes what each volume of a VMI that is a disk needs, unless an earlier call has, and returns the sources by
+// volume. What the spec or an image is to blame for is a *field.Error with the path of the volume, of type NotFound
+// where it may still come; any other error may be gone the next time.
 func (d Dirs) Prepare(ctx context.Context, vmi *v1.VirtualMachineInstance) (map[string]domain.Source, error) {
 	sources := map[string]domain.Source{}
 	for i := range vmi.Spec.Volumes {
 		v, path := &vmi.Spec.Volumes[i], field.NewPath("spec", "volumes").Index(i)
 		if !volumeName.MatchString(v.Name) {
-			return nil, field.Invalid(path.Child("name"), v.Name, "must be lower-case letters, digits, dashes and dots, and start and end with a letter or digit")
+			return nil, badName(v.Name, path)
+		}
+		if isShared(vmi, v.Name) {
+			continue
 		}
 		s, err := d.source(ctx, vmi, v, path)
 		if err != nil {
@@ -57,18 +62,33 @@ func (d Dirs) Prepare(ctx context.Context, vmi *v1.VirtualMachineInstance) (map[
 	return sources, nil
 }
 
+func badName(name string, path *field.Path) *field.Error {
+	return field.Invalid(path.Child("name"), name, "must be lower-case letters, digits, dashes and dots, and start and end with a letter or digit")
+}
+
 func (d Dirs) source(ctx context.Context, vmi *v1.VirtualMachineInstance, v *v1.Volume, path *field.Path) (domain.Source, error) {
-	file := filepath.Join(d.Disks, v.Name)
 	switch {
 	case v.ContainerDisk != nil:
-		return d.overlay(ctx, v, path.Child("containerDisk"), file+".qcow2")
+		return d.overlay(ctx, v, path.Child("containerDisk"), d.file(v, ".qcow2"))
 	case v.EmptyDisk != nil:
-		return empty(ctx, v.EmptyDisk, path.Child("emptyDisk"), file+".qcow2")
-	case v.CloudInitNoCloud != nil:
-		return d.seed(vmi, v, path.Child("cloudInitNoCloud"), file+".iso")
+		return empty(ctx, v.EmptyDisk, path.Child("emptyDisk"), d.file(v, ".qcow2"))
+	case v.CloudInitNoCloud != nil, v.CloudInitConfigDrive != nil:
+		return d.seed(vmi, v, path)
+	case v.DownwardMetrics != nil:
+		file := d.file(v, ".metrics") // read through the page cache: it changes all the time
+		return domain.Source{Path: file, Format: domain.Raw, ReadOnly: true}, metrics.Create(file)
+	case v.Ephemeral != nil:
+		return d.ephemeral(ctx, v, path.Child("ephemeral"))
+	case v.HostDisk != nil:
+		return d.hostDisk(v, path.Child("hostDisk"))
+	case storage.Claim(v) != "":
+		return d.claim(vmi, v, claimPath(v, path))
 	}
-	return domain.Source{}, field.Invalid(path, v.Name, "its kind is not supported yet: use containerDisk, emptyDisk or cloudInitNoCloud")
+	return d.data(v, path)
 }
+
+// file is what this package makes for a volume.
+func (d Dirs) file(v *v1.Volume, ending string) string { return filepath.Join(d.Disks, v.Name+ending) }
 
 // overlay makes the file that takes what the guest writes; the image stays as it is.
 func (d Dirs) overlay(ctx context.Context, v *v1.Volume, path *field.Path, file string) (domain.Source, error) {
@@ -77,7 +97,10 @@ func (d Dirs) overlay(ctx context.Context, v *v1.Volume, path *field.Path, file 
 		return domain.Source{}, field.Invalid(path.Child("path"), p, "must be the absolute path of a file in the image, such as /disk/disk.img")
 	}
 	base, err := image(filepath.Join(d.Images, v.Name), disk.Path)
-	if err != nil {
+	switch {
+	case err != nil && disk.Path != "":
+		return domain.Source{}, field.Invalid(path.Child("path"), disk.Path, fmt.Sprintf("image %s: %s", disk.Image, err))
+	case err != nil:
 		return domain.Source{}, field.Invalid(path.Child("image"), disk.Image, err.Error())
 	}
 	if err := create(ctx, file, 0, "-F", string(base.Format), "-b", base.Path); err != nil {
@@ -89,8 +112,8 @@ func (d Dirs) overlay(ctx context.Context, v *v1.Volume, path *field.Path, file 
 
 // empty makes a disk of whole MiB, rounded up.
 func empty(ctx context.Context, e *v1.EmptyDiskSource, path *field.Path, file string) (domain.Source, error) {
-	size := (e.Capacity.Value() + mib - 1) / mib * mib
-	if size < mib {
+	size := wholeMiB(e.Capacity.Value())
+	if size < storage.MiB {
 		return domain.Source{}, field.Invalid(path.Child("capacity"), e.Capacity.String(), "must be more than nothing, such as 1Gi")
 	}
 	if err := create(ctx, file, size); err != nil {
@@ -98,6 +121,9 @@ func empty(ctx context.Context, e *v1.EmptyDiskSource, path *field.Path, file st
 	}
 	return domain.Source{Path: file, Format: domain.QCOW2, DirectIO: directIO(file)}, nil
 }
+
+// wholeMiB rounds up.
+func wholeMiB(bytes int64) int64 { return (bytes + storage.MiB - 1) / storage.MiB * storage.MiB }
 
 // create makes a qcow2 image with qemu-img unless the file is there; it appears whole or not at all. A size of 0 bytes
 // is that of the backing file, which flags name.
@@ -116,20 +142,50 @@ func create(ctx context.Context, file string, size int64, flags ...string) error
 	return os.Rename(part, file)
 }
 
-func (d Dirs) seed(vmi *v1.VirtualMachineInstance, v *v1.Volume, path *field.Path, file string) (domain.Source, error) {
-	done := domain.Source{Path: file, Format: domain.Raw, DirectIO: false}
+func (d Dirs) seed(vmi *v1.VirtualMachineInstance, v *v1.Volume, path *field.Path) (domain.Source, error) {
+	return d.image(v, func() (cloudinit.Seed, error) {
+		mounted := secrets{filepath.Join(d.Secrets, v.Name)}
+		keys, err := d.Credentials.Seeded(vmi, v)
+		if err != nil {
+			return cloudinit.Seed{}, err
+		}
+		machine := cloudinit.Machine{Instance: instance(vmi), Hostname: names.Hostname(vmi), Keys: keys}
+		if v.CloudInitConfigDrive != nil {
+			seed, err := cloudinit.ConfigDrive(v.CloudInitConfigDrive, mounted, machine)
+			return seed, invalid(path.Child("cloudInitConfigDrive"), v.Name, err)
+		}
+		seed, err := cloudinit.NoCloud(v.CloudInitNoCloud, mounted, machine)
+		return seed, invalid(path.Child("cloudInitNoCloud"), v.Name, err)
+	})
+}
+
+// image makes a volume's ISO image of what content returns, unless it is there; it appears whole or not at all.
+func (d Dirs) image(v *v1.Volume, content func() (cloudinit.Seed, error)) (domain.Source, error) {
+	file := d.file(v, ".iso")
+	done := domain.Source{Path: file, Format: domain.Raw}
 	if _, err := os.Lstat(file); err == nil {
 		return done, nil
 	}
-	seed, err := cloudinit.From(v.CloudInitNoCloud, secrets{filepath.Join(d.Secrets, v.Name)}, instance(vmi), names.Hostname(vmi))
+	c, err := content()
 	if err != nil {
-		return domain.Source{}, field.Invalid(path, v.Name, err.Error())
+		return domain.Source{}, err
 	}
 	part := file + ".part"
-	if err := errors.Join(ignoreMissing(os.Remove(part)), seed.Write(part, d.Disks)); err != nil {
+	if err := errors.Join(ignoreMissing(os.Remove(part)), c.Write(part)); err != nil {
 		return domain.Source{}, err
 	}
 	return done, os.Rename(part, file)
+}
+
+func invalid(path *field.Path, value string, err error) error {
+	if err == nil {
+		return nil
+	}
+	refusal := field.Invalid(path, value, err.Error())
+	if errors.Is(err, fs.ErrNotExist) { // a Secret, or a key of it, may still come
+		refusal.Type = field.ErrorTypeNotFound
+	}
+	return refusal
 }
 
 // instance tells cloud-init whether it has been here before: it stays the same for as long as the machine is the same,

@@ -15,12 +15,12 @@ import (
 func dirs(t *testing.T) Dirs {
 	t.Helper()
 	d := t.TempDir()
-	for _, sub := range []string{"disks", "images", "secrets"} {
+	for _, sub := range []string{"disks", "images", "secrets", "claims", "blocks"} {
 		if err := os.Mkdir(filepath.Join(d, sub), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return Dirs{Disks: d + "/disks", Images: d + "/images", Secrets: d + "/secrets"}
+	return Dirs{Disks: d + "/disks", Images: d + "/images", Secrets: d + "/secrets", Claims: d + "/claims", Blocks: d + "/blocks"}
 }
 
 func volumes(t *testing.T, text string) *v1.VirtualMachineInstance {
@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 		`{name: "a\nb", emptyDisk: {capacity: 1Gi}}`:                        "spec.volumes[0].name",
 		"{name: " + strings.Repeat("a", 300) + ", emptyDisk: {}}":           "spec.volumes[0].name",
 		"{name: none, emptyDisk: {capacity: 0}}":                            "spec.volumes[0].emptyDisk.capacity",
-		"{name: other, sysprep: {}}":                                        "spec.volumes[0]",
+		"{name: other, memoryDump: {claimName: c}}":                         "spec.volumes[0]",
 		"{name: gone, containerDisk: {image: i}}":                           "spec.volumes[0].containerDisk.image",
 		"{name: seed, cloudInitNoCloud: {userDataBase64: '*'}}":             "spec.volumes[0].cloudInitNoCloud",
 		"{name: seed, cloudInitNoCloud: {secretRef: {name: gone}}}":         "spec.volumes[0].cloudInitNoCloud",
@@ -52,8 +52,8 @@ func TestRefusals(t *testing.T) {
 		strings.Replace(path, "%", "disk/root.img", 1):                      "spec.volumes[0].containerDisk.path",
 		strings.Replace(path, "%", "//disk//root.img", 1):                   "spec.volumes[0].containerDisk.path",
 		strings.Replace(path, "%", "/disk/./root.img", 1):                   "spec.volumes[0].containerDisk.path",
-		strings.Replace(path, "%", "/proc/self/environ", 1):                 "spec.volumes[0].containerDisk.image",
-		strings.Replace(path, "%", `"/disk/root\0.img"`, 1):                 "spec.volumes[0].containerDisk.image",
+		strings.Replace(path, "%", "/proc/self/environ", 1):                 "spec.volumes[0].containerDisk.path",
+		strings.Replace(path, "%", `"/disk/root\0.img"`, 1):                 "spec.volumes[0].containerDisk.path",
 		"{name: both, containerDisk: {image: i}, emptyDisk: {capacity: 1}}": "spec.volumes[0].containerDisk.image",
 	} {
 		d := dirs(t)
@@ -64,6 +64,46 @@ func TestRefusals(t *testing.T) {
 		}
 		if left, err := os.ReadDir(d.Disks); err != nil || len(left) > 0 {
 			t.Errorf("%s: left %v, %v", volume, left, err)
+		}
+	}
+}
+
+// A file that isn't in the image is told with the field that names it, what is missing, and what would be right.
+func TestAMissingImageIsNamed(t *testing.T) {
+	for volume, want := range map[string]string{
+		"{name: root, containerDisk: {image: tiny, path: /disk/nope.img}}": `spec.volumes[0].containerDisk.path: Invalid value: "/disk/nope.img": image tiny: there is no /disk/nope.img: want the path of a disk image in it`,
+		"{name: root, containerDisk: {image: tiny, path: /no/disk.img}}":   `spec.volumes[0].containerDisk.path: Invalid value: "/no/disk.img": image tiny: there is no /no/disk.img: want the path of a disk image in it`,
+		"{name: bare, containerDisk: {image: tiny}}":                       `spec.volumes[0].containerDisk.image: Invalid value: "tiny": there is no /disk: want the disk image alone in it, or its path in containerDisk.path`,
+	} {
+		d := dirs(t)
+		write(t, filepath.Join(d.Images, "root", "disk", "disk.img"), []byte("boot"))
+		if err := os.Mkdir(filepath.Join(d.Images, "bare"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Prepare(t.Context(), volumes(t, volume)); err == nil || err.Error() != want {
+			t.Errorf("%s:\ngot  %v\nwant %s", volume, err, want)
+		}
+	}
+}
+
+// What may still come is told apart from what never will.
+func TestWhatMayStillComeIsNotFound(t *testing.T) {
+	for volume, want := range map[string]field.ErrorType{
+		"{name: seed, cloudInitNoCloud: {secretRef: {name: gone}}}":             field.ErrorTypeNotFound,
+		"{name: seed, cloudInitConfigDrive: {networkDataSecretRef: {name: x}}}": field.ErrorTypeNotFound,
+		"{name: data, configMap: {name: gone}}":                                 field.ErrorTypeNotFound,
+		"{name: seed, cloudInitNoCloud: {userDataBase64: '*'}}":                 field.ErrorTypeInvalid,
+		"{name: root, containerDisk: {image: tiny, path: /disk/nope.img}}":      field.ErrorTypeInvalid,
+	} {
+		d := dirs(t)
+		for _, dir := range []string{filepath.Join(d.Images, "root"), filepath.Join(d.Secrets, "data")} {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := d.Prepare(t.Context(), volumes(t, volume))
+		if refusal := (*field.Error)(nil); !errors.As(err, &refusal) || refusal.Type != want {
+			t.Errorf("%s: got %v, want type %s", volume, err, want)
 		}
 	}
 }

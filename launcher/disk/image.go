@@ -58,6 +58,9 @@ func image(dir, path string) (domain.Source, error) {
 // only returns the name of the one file in /disk.
 func only(root *os.Root) (string, error) {
 	entries, err := fs.ReadDir(root.FS(), diskDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no /%s: want the disk image alone in it, or its path in containerDisk.path", diskDir)
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading /%s: %w", diskDir, err)
 	}
@@ -72,6 +75,9 @@ func only(root *os.Root) (string, error) {
 func regular(root *os.Root, name string) (*os.File, error) {
 	for at := name; at != "."; at = filepath.Dir(at) {
 		info, err := root.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no /%s: want the path of a disk image in it", at)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("looking at /%s: %w", at, err)
 		}

@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,13 +49,21 @@ func TestFormat(t *testing.T) {
 func TestImageThatLeadsOut(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, []byte("not yours"))
+	opened := watch(t, secret)
 	for name, tc := range map[string]struct {
 		path string
 		make func(dir string) error
 	}{
-		"link to a file outside":   {"", func(d string) error { return os.Symlink(secret, d+"/disk/disk.img") }},
-		"relative link":            {"", func(d string) error { return os.Symlink("../../secret", d+"/disk/disk.img") }},
-		"link within":              {"", func(d string) error { write(t, d+"/x", qcow2(nil)); return os.Symlink("../x", d+"/disk/disk.img") }},
+		"link to a file outside": {"", func(d string) error { return os.Symlink(secret, d+"/disk/disk.img") }},
+		"relative link":          {"", func(d string) error { return os.Symlink("../../secret", d+"/disk/disk.img") }},
+		"link within":            {"", func(d string) error { write(t, d+"/x", qcow2(nil)); return os.Symlink("../x", d+"/disk/disk.img") }},
+		"chain of links": {"", func(d string) error {
+			return errors.Join(os.Symlink(secret, d+"/a"), os.Symlink("../a", d+"/disk/disk.img"))
+		}},
+		"link to a process":        {"", func(d string) error { return os.Symlink("/proc/self/environ", d+"/disk/disk.img") }},
+		"link to a device":         {"", func(d string) error { return os.Symlink("/dev/zero", d+"/disk/disk.img") }},
+		"directory":                {"/disk/root.img", func(d string) error { return os.Mkdir(d+"/disk/root.img", 0o755) }},
+		"link to a directory":      {"/disk/root.img", func(d string) error { return os.Symlink(filepath.Dir(secret), d+"/disk/root.img") }},
 		"named pipe":               {"", func(d string) error { return unix.Mkfifo(d+"/disk/disk.img", 0o666) }},
 		"path upwards":             {"../../secret", func(string) error { return nil }},
 		"directory that is a link": {"/l/secret", func(d string) error { return os.Symlink(filepath.Dir(secret), d+"/l") }},
@@ -71,7 +80,27 @@ func TestImageThatLeadsOut(t *testing.T) {
 			if s, err := image(dir, tc.path); err == nil {
 				t.Errorf("accepted: %+v", s)
 			}
+			if opened() {
+				t.Error("the file outside was opened")
+			}
 		})
+	}
+}
+
+// watch returns what tells whether a file has been opened since.
+func watch(t *testing.T, file string) func() bool {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if _, err := unix.InotifyAddWatch(fd, file, unix.IN_OPEN|unix.IN_ACCESS); err != nil {
+		t.Fatal(err)
+	}
+	return func() bool {
+		n, err := unix.Read(fd, make([]byte, 4096))
+		return n > 0 || !errors.Is(err, unix.EAGAIN)
 	}
 }
 

@@ -10,12 +10,11 @@ import (
 	"virtstack.io/virtstack/machine/names"
 )
 
-const emulator = "/usr/bin/qemu-system-x86_64"
-
 // Convert returns the domain that runs a VMI. Its error lists every field that can't be converted, each with its path,
 // its value and what would be right. The VMI is not changed.
 func Convert(vmi *v1.VirtualMachineInstance, facts Facts) (*libvirtxml.Domain, error) {
 	c := &converter{vmi: vmi, facts: facts, path: field.NewPath("spec", "domain")}
+	c.arch = c.lookUpArch()
 	c.refuseUnsupported()
 	d := &libvirtxml.Domain{
 		Type:       c.hypervisor(),
@@ -36,6 +35,7 @@ func Convert(vmi *v1.VirtualMachineInstance, facts Facts) (*libvirtxml.Domain, e
 	}
 	d.MemoryBacking = c.memoryBacking()
 	d.VCPU, d.VCPUs = c.vcpus()
+	d.IOThreads = c.ioThreads(d.Devices.Disks)
 	if err := c.errs.ToAggregate(); err != nil {
 		return nil, err
 	}
@@ -46,6 +46,7 @@ func Convert(vmi *v1.VirtualMachineInstance, facts Facts) (*libvirtxml.Domain, e
 type converter struct {
 	vmi   *v1.VirtualMachineInstance
 	facts Facts
+	arch  arch
 	path  *field.Path
 	errs  field.ErrorList
 }
@@ -71,16 +72,22 @@ func (c *converter) onReboot() string {
 
 func (c *converter) devices() *libvirtxml.DomainDeviceList {
 	l := &libvirtxml.DomainDeviceList{
-		Emulator:   emulator,
-		Disks:      c.disks(),
-		Interfaces: c.interfaces(),
-		Channels:   c.channels(),
-		Inputs:     c.inputs(),
-		Graphics:   c.graphics(),
-		Videos:     c.videos(),
-		MemBalloon: c.balloon(),
-		RNGs:       c.rngs(),
-		Watchdogs:  c.watchdogs(),
+		Emulator:    c.arch.emulator,
+		Disks:       c.disks(),
+		Filesystems: c.filesystems(),
+		Interfaces:  c.interfaces(),
+		Channels:    c.channels(),
+		Inputs:      c.inputs(),
+		Graphics:    c.graphics(),
+		Videos:      c.videos(),
+		MemBalloon:  c.balloon(),
+		RNGs:        c.rngs(),
+		Watchdogs:   c.watchdogs(),
+		Sounds:      c.sounds(),
+		Panics:      c.panics(),
+		TPMs:        c.tpms(),
+		Hostdevs:    c.hostDevices(),
+		VSock:       c.vsock(),
 	}
 	l.Serials, l.Consoles = c.serial()
 	l.Controllers = c.controllers(l)

@@ -83,10 +83,10 @@ func convert(t *testing.T, in input) string {
 	return x + "\n"
 }
 
-// What case 07 wants of every legal spelling of an amount.
+// Every legal spelling of an amount. Source: kubevirt/kubevirt#1100.
 func TestMemoryIsTheAmountInEveryUnit(t *testing.T) {
 	for amount, want := range map[string]uint{
-		"64Mi": 67108864, "1.5Gi": 1610612736, "1000M": 1000000000, "1e9": 1000000000,
+		"1M": 1000000, "64Mi": 67108864, "1.5Gi": 1610612736, "1000M": 1000000000, "1e9": 1000000000,
 		"134217728": 134217728, "128974848e0": 128974848,
 	} {
 		for _, in := range []input{withGuest(t, amount), withRequest(t, amount, "4Gi")} {
@@ -126,7 +126,7 @@ func TestVCPUsBeyondQEMUAreRefused(t *testing.T) {
 	}
 }
 
-// What case 09 wants of every spelling of a MAC address.
+// Every spelling of a MAC address. Source: kubevirt/kubevirt#1213.
 func TestMACSpellings(t *testing.T) {
 	const want = "02:00:5e:00:53:0a"
 	for mac, ok := range map[string]bool{
@@ -146,6 +146,22 @@ func TestMACSpellings(t *testing.T) {
 		case !ok && (err == nil || !strings.HasPrefix(err.Error(), "spec.domain.devices.interfaces[0].macAddress: ")):
 			t.Errorf("%s: got %v, want an error at its field", mac, err)
 		}
+	}
+}
+
+// Gaps between boot orders are legal, and an interface may come before a disk. Source: kubevirt/kubevirt#1411.
+func TestBootOrderIsTheSpecs(t *testing.T) {
+	in := parse(t, `{vmi: {spec: {domain: {memory: {guest: 128Mi}, devices: {
+		disks: [{name: root, bootOrder: 7, disk: {bus: virtio}}], interfaces: [{name: net, bootOrder: 3, masquerade: {}}]}},
+		volumes: [{name: root, containerDisk: {image: i}}]}}}`)
+	in.Facts.Sources = map[string]domain.Source{"root": {Path: "/run/root.qcow2", Format: domain.QCOW2}}
+	in.Facts.Interfaces = map[string]domain.Interface{"net": {Tap: "tap0", MAC: "02:00:5e:00:53:0a"}}
+	d, err := domain.Convert(in.VMI, in.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if disk, nic := d.Devices.Disks[0].Boot.Order, d.Devices.Interfaces[0].Boot.Order; disk != 7 || nic != 3 {
+		t.Errorf("the disk has order %d, the interface %d; want 7 and 3", disk, nic)
 	}
 }
 

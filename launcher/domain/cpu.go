@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,11 +12,8 @@ import (
 )
 
 const (
-	// emulatedModel is the CPU of an emulated guest that names none: it boots fastest, and as a named model it is the
-	// same on every node.
-	emulatedModel = "qemu64"
 	// minMemory in bytes: less can only be a slip of the unit.
-	minMemory = 1 << 20
+	minMemory = 1000 * 1000
 	// maxVCPUs is what QEMU's q35 takes.
 	maxVCPUs = 4096
 )
@@ -37,7 +35,7 @@ func (c *converter) topology() (sockets, cores, threads uint32) {
 
 // maxSockets is how many sockets the guest could grow to.
 func (c *converter) maxSockets(sockets uint32) uint32 {
-	if cpu := c.spec().CPU; cpu != nil {
+	if cpu := c.spec().CPU; cpu != nil && c.arch.maxSockets {
 		return max(cpu.MaxSockets, sockets)
 	}
 	return sockets
@@ -86,19 +84,28 @@ func (c *converter) cpu() *libvirtxml.DomainCPU {
 	case isHost(model) && c.facts.KVM:
 		d.Mode = model
 		if model == "" {
-			d.Mode = v1.CPUModeHostModel
+			d.Mode = c.arch.hostModel
 		}
 	case isHost(model):
 		d.Mode, d.Match, d.Check = "custom", "exact", "none"
-		d.Model = &libvirtxml.DomainCPUModel{Fallback: "forbid", Value: emulatedModel}
+		d.Model = &libvirtxml.DomainCPUModel{Fallback: "forbid", Value: c.arch.emulated}
 	default:
 		d.Mode, d.Match = "custom", "exact"
 		d.Model = &libvirtxml.DomainCPUModel{Fallback: "forbid", Value: model}
 		if !c.facts.KVM {
 			d.Check = "none"
 		}
+		c.disableMPX(d)
 	}
 	return d
+}
+
+// disableMPX takes away what old models name and no new machine has, unless the spec asks for it.
+func (c *converter) disableMPX(d *libvirtxml.DomainCPU) {
+	named := slices.ContainsFunc(d.Features, func(f libvirtxml.DomainCPUFeature) bool { return f.Name == "mpx" })
+	if c.arch.mpx && !named {
+		d.Features = append(d.Features, libvirtxml.DomainCPUFeature{Name: "mpx", Policy: "disable"})
+	}
 }
 
 func policy(f v1.CPUFeature) string {
@@ -120,7 +127,7 @@ func (c *converter) memory() *libvirtxml.DomainMemory {
 		return nil
 	}
 	if q.Cmp(*resource.NewQuantity(minMemory, resource.BinarySI)) < 0 {
-		c.refuse(field.Invalid(path, q.String(), "must be at least 1Mi: a number without a unit counts bytes"))
+		c.refuse(field.Invalid(path, q.String(), "must be at least 1M: a number without a unit counts bytes"))
 		return nil
 	}
 	return &libvirtxml.DomainMemory{Unit: "b", Value: uint(q.Value())}
@@ -141,7 +148,20 @@ func (c *converter) guestMemory() (*resource.Quantity, *field.Path) {
 	return nil, c.path.Child("memory", "guest")
 }
 
+// memoryBacking is what the guest's memory is made of; who serves its file systems reads and writes it too.
 func (c *converter) memoryBacking() *libvirtxml.DomainMemoryBacking {
+	b := c.pages()
+	if len(c.spec().Devices.Filesystems) == 0 {
+		return b
+	}
+	if b == nil {
+		b = &libvirtxml.DomainMemoryBacking{MemorySource: &libvirtxml.DomainMemorySource{Type: "memfd"}}
+	}
+	b.MemoryAccess = &libvirtxml.DomainMemoryAccess{Mode: "shared"}
+	return b
+}
+
+func (c *converter) pages() *libvirtxml.DomainMemoryBacking {
 	m := c.spec().Memory
 	if m == nil || m.Hugepages == nil {
 		return nil

@@ -16,7 +16,9 @@ const userAlias = "ua-"
 var aliasable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 // targetPrefix is how the guest's device names start, by bus.
-var targetPrefix = map[v1.DiskBus]string{v1.DiskBusVirtio: "vd", v1.DiskBusSATA: "sd", v1.DiskBusSCSI: "sd"}
+var targetPrefix = map[v1.DiskBus]string{
+	v1.DiskBusVirtio: "vd", v1.DiskBusSATA: "sd", v1.DiskBusSCSI: "sd", v1.DiskBusUSB: "sd",
+}
 
 // DiskTargets returns the device name in the guest (such as vda) of each disk of a domain that Convert made, by the
 // disk's name in the spec.
@@ -76,11 +78,11 @@ func (c *converter) attach(d *libvirtxml.DomainDisk, disk *v1.Disk, path *field.
 		}
 	}
 	if bus == "" {
-		bus = v1.DiskBusSATA
+		bus = c.arch.diskBus
 	}
-	buses := []v1.DiskBus{v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusVirtio}
+	buses := []v1.DiskBus{v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB, v1.DiskBusVirtio}
 	if d.Device == "cdrom" {
-		buses = buses[:2]
+		buses = buses[:3]
 	}
 	if !slices.Contains(buses, bus) {
 		c.refuse(field.NotSupported(path.Child("bus"), bus, buses))
@@ -106,6 +108,9 @@ func (c *converter) drive(d *libvirtxml.DomainDisk, disk *v1.Disk, path *field.P
 	}
 	d.Source, d.BackingStore = source(src), backing(src.Backing)
 	d.Driver.Type = string(src.Format)
+	if src.ReadOnly {
+		d.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	}
 	d.Driver.Cache = cache(disk, src)
 	d.Driver.IO = string(disk.IO)
 	if disk.IO == "" && src.Block && d.Driver.Cache == string(v1.CacheNone) {
@@ -121,11 +126,36 @@ func (c *converter) drive(d *libvirtxml.DomainDisk, disk *v1.Disk, path *field.P
 	if disk.Shareable != nil && *disk.Shareable {
 		d.Shareable, d.Driver.Cache = &libvirtxml.DomainDiskShareable{}, string(v1.CacheNone)
 	}
-	if disk.BlockSize != nil {
-		c.refuse(field.Forbidden(path.Child("blockSize"), "not supported yet: leave it out"))
+	d.BlockIO = c.blocks(disk.BlockSize, path.Child("blockSize"))
+	if many := c.spec().Devices.BlockMultiQueue; many != nil && *many && d.Target.Bus == string(v1.DiskBusVirtio) {
+		sockets, cores, threads := c.topology()
+		d.Driver.Queues = ptr(uint(min(uint64(sockets)*uint64(cores)*uint64(threads), maxVCPUs)))
 	}
 	if disk.Cache == v1.CacheNone && !src.DirectIO {
 		c.refuse(field.Invalid(path.Child("cache"), disk.Cache, "must be writethrough or writeback: this volume's filesystem has no direct IO"))
+	}
+}
+
+// blocks are the sizes that the guest is told the disk works in.
+func (c *converter) blocks(b *v1.BlockSize, path *field.Path) *libvirtxml.DomainDiskBlockIO {
+	switch {
+	case b == nil, b.Custom == nil && (b.MatchVolume == nil || !on(b.MatchVolume.Enabled)):
+		return nil
+	case b.Custom == nil:
+		c.refuse(field.Forbidden(path.Child("matchVolume"), "not supported yet: give the sizes in custom"))
+		return nil
+	}
+	size := b.Custom
+	for _, s := range []struct {
+		name  string
+		bytes uint
+	}{{"logical", size.Logical}, {"physical", size.Physical}} {
+		if s.bytes < 512 || s.bytes > 2<<20 || s.bytes&(s.bytes-1) != 0 {
+			c.refuse(field.Invalid(path.Child("custom", s.name), s.bytes, "must be a power of 2 from 512 to 2097152 bytes"))
+		}
+	}
+	return &libvirtxml.DomainDiskBlockIO{
+		LogicalBlockSize: size.Logical, PhysicalBlockSize: size.Physical, DiscardGranularity: size.DiscardGranularity,
 	}
 }
 

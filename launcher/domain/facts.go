@@ -10,6 +10,21 @@ type Facts struct {
 	// Interfaces holds what was prepared for each interface, by the interface's name.
 	Interfaces map[string]Interface
 	Sockets    Sockets
+	Firmware   Firmware
+	// Filesystems holds, by the volume's name, the socket of the process that serves each directory the guest mounts.
+	Filesystems map[string]string
+	// Assigned holds what device plugins gave the Pod, by resource in the spelling of their environment variables.
+	Assigned map[string]Assigned
+	// Balloon says how the guest's free memory is looked after.
+	Balloon Balloon
+}
+
+// Balloon is what the configuration says of every guest's balloon.
+type Balloon struct {
+	// StatsPeriod is how often the guest is asked for its memory figures, in seconds; 0: never; nil: every ten.
+	StatsPeriod *uint
+	// KeepFreePages says that pages which the guest doesn't use are not given back to the node.
+	KeepFreePages bool
 }
 
 // Format is a disk image's format, as QEMU names it.
@@ -30,6 +45,8 @@ type Source struct {
 	Format Format
 	// Backing is read where Path holds nothing; nil: nothing is behind it.
 	Backing *Source
+	// ReadOnly is set where Path can't be written to.
+	ReadOnly bool
 	// DirectIO is set where Path can be opened with O_DIRECT.
 	DirectIO bool
 }
@@ -42,13 +59,41 @@ type Interface struct {
 	MAC string
 	// MTU in bytes; 0 leaves QEMU's default.
 	MTU uint
+	// Queues of the tap device; 0 or 1 is one without several.
+	Queues uint
 }
 
 // Sockets are paths of the unix sockets on which QEMU and the launcher meet.
 type Sockets struct {
 	// Serial is where the launcher listens and QEMU connects its first serial port to.
 	Serial string
-	// Agent and VNC are where QEMU listens.
+	// Agent and VNC are where QEMU listens: for the guest agent and for a viewer.
 	Agent string
 	VNC   string
+	// Metrics is where QEMU listens for who tells the guest of its node's load.
+	Metrics string
+}
+
+// Firmware are the files of UEFI that the launcher's image has; an empty path is one it hasn't.
+type Firmware struct {
+	// Plain boots anything, Secure what is signed.
+	Plain, Secure EFI
+	// Vars is where this guest's variables are kept.
+	Vars string
+}
+
+// EFI is one build of UEFI: its code and the variables that a new guest starts with.
+type EFI struct {
+	Code, Vars string
+}
+
+// ImageFirmware returns the UEFI of the launcher's image, which is Debian's for amd64; the guest's variables are kept in
+// the file vars. Those of Secure hold the keys that most signed boot loaders are signed with.
+func ImageFirmware(vars string) Firmware {
+	const dir = "/usr/share/OVMF/"
+	return Firmware{
+		Plain:  EFI{Code: dir + "OVMF_CODE_4M.fd", Vars: dir + "OVMF_VARS_4M.fd"},
+		Secure: EFI{Code: dir + "OVMF_CODE_4M.secboot.fd", Vars: dir + "OVMF_VARS_4M.ms.fd"},
+		Vars:   vars,
+	}
 }

@@ -2,13 +2,18 @@ package domain
 
 import (
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 	"libvirt.org/go/libvirtxml"
+
+	"virtstack.io/virtstack/machine/mac"
 )
+
+var pciShape = regexp.MustCompile(`^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$`)
 
 var (
 	bindings = []string{"bridge", "masquerade"}
@@ -58,12 +63,13 @@ func (c *converter) nic(nic *v1.Interface, path *field.Path) libvirtxml.DomainIn
 		mac = nic.MacAddress
 	}
 	d := libvirtxml.DomainInterface{
-		MAC:    &libvirtxml.DomainInterfaceMAC{Address: c.mac(mac, path.Child("macAddress"))},
-		Source: &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
-		Target: &libvirtxml.DomainInterfaceTarget{Dev: fact.Tap, Managed: "no"},
-		Model:  &libvirtxml.DomainInterfaceModel{Type: c.model(nic, path)},
-		Boot:   bootOrder(nic.BootOrder),
-		Alias:  c.alias(nic.Name, path.Child("name")),
+		MAC:     &libvirtxml.DomainInterfaceMAC{Address: c.mac(mac, path.Child("macAddress"))},
+		Source:  &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
+		Target:  &libvirtxml.DomainInterfaceTarget{Dev: fact.Tap, Managed: "no"},
+		Model:   &libvirtxml.DomainInterfaceModel{Type: c.model(nic, path)},
+		Boot:    bootOrder(nic.BootOrder),
+		Alias:   c.alias(nic.Name, path.Child("name")),
+		Address: c.nicAddress(nic.PciAddress, path.Child("pciAddress")),
 	}
 	if fact.MTU > 0 {
 		d.MTU = &libvirtxml.DomainInterfaceMTU{Size: fact.MTU}
@@ -77,8 +83,9 @@ func (c *converter) nic(nic *v1.Interface, path *field.Path) libvirtxml.DomainIn
 	if nic.ACPIIndex > 0 {
 		d.ACPI = &libvirtxml.DomainDeviceACPI{Index: uint(nic.ACPIIndex)}
 	}
-	if nic.PciAddress != "" {
-		c.refuse(field.Forbidden(path.Child("pciAddress"), "not supported yet: leave it out"))
+	if fact.Queues > 1 {
+		// No name: libvirt takes vhost-net where it is.
+		d.Driver = &libvirtxml.DomainInterfaceDriver{Queues: fact.Queues}
 	}
 	return d
 }
@@ -95,19 +102,54 @@ func (c *converter) model(nic *v1.Interface, path *field.Path) string {
 
 // mac returns a MAC address in libvirt's spelling: lower case with colons.
 func (c *converter) mac(text string, path *field.Path) string {
-	b, err := hex.DecodeString(strings.NewReplacer(":", "", "-", "", ".", "").Replace(text))
-	switch {
-	case err != nil || len(b) != 6:
-		c.refuse(field.Invalid(path, text, "must be six bytes such as 02:00:5e:00:53:0a"))
-		return ""
-	case b[0]&1 != 0:
-		c.refuse(field.Invalid(path, text, "must not be a group address: make the first byte even, such as 02:00:5e:00:53:0a"))
-	case slices.Equal(b, make([]byte, 6)):
-		c.refuse(field.Invalid(path, text, "must not be zero: leave it out, or give one such as 02:00:5e:00:53:0a"))
+	address, err := mac.Parse(text)
+	if err != nil {
+		c.refuse(field.Invalid(path, text, err.Error()))
 	}
-	pairs := make([]string, len(b))
-	for i := range b {
-		pairs[i] = hex.EncodeToString(b[i : i+1])
+	return address
+}
+
+// nicAddress is where the guest finds the device; a spec says it as domain:bus:slot.function in hexadecimal.
+func (c *converter) nicAddress(text string, path *field.Path) *libvirtxml.DomainAddress {
+	if text == "" {
+		return nil
 	}
-	return strings.Join(pairs, ":")
+	b, err := hex.DecodeString("0" + strings.NewReplacer(":", "", ".", "").Replace(text)) // nine digits
+	if err != nil || !pciShape.MatchString(text) {
+		c.refuse(field.Invalid(path, text, "must be a PCI address in hexadecimal, such as 0000:81:01.0"))
+		return nil
+	}
+	digits := uint64(0)
+	for _, one := range b {
+		digits = digits<<8 | uint64(one)
+	}
+	part := func(shift, bits uint64) *uint { return ptr(uint(digits >> shift & (1<<bits - 1))) }
+	return &libvirtxml.DomainAddress{PCI: &libvirtxml.DomainAddressPCI{
+		Domain: part(20, 16), Bus: part(12, 8), Slot: part(4, 8), Function: part(0, 4),
+	}}
+}
+
+// NIC is a network interface of a domain.
+type NIC struct {
+	// Name is the interface's in the spec.
+	Name string
+	// MAC is in lower case with colons.
+	MAC string
+	// Queues is 1 for an interface without several.
+	Queues uint
+	// Down is set where the guest sees no cable.
+	Down bool
+}
+
+// NICs returns the network interfaces of a domain that Convert made, in its order.
+func NICs(d *libvirtxml.Domain) []NIC {
+	var out []NIC
+	for _, i := range d.Devices.Interfaces {
+		nic := NIC{Name: i.Alias.Name[len(userAlias):], MAC: i.MAC.Address, Queues: 1, Down: i.Link != nil && i.Link.State == "down"}
+		if i.Driver != nil && i.Driver.Queues > 1 {
+			nic.Queues = i.Driver.Queues
+		}
+		out = append(out, nic)
+	}
+	return out
 }

@@ -25,6 +25,9 @@ type Driver interface {
 	Stop(ctx context.Context) error
 	// Act asks the running guest for something and returns before it is done. It fails if the guest doesn't run.
 	Act(ctx context.Context, act Act) error
+	// Agent asks the agent in the running guest and waits for its answer, for no longer than AgentPatience; ErrNoAgent
+	// is in the error where none is connected. Only AskSystem gives an AgentInfo.
+	Agent(ctx context.Context, call AgentCall) (AgentInfo, error)
 }
 
 // Act is something that a running guest can be asked for.
@@ -45,6 +48,8 @@ type State struct {
 	Machine string
 	// Started is when the guest was started; zero if it wasn't, or if that is not known.
 	Started time.Time
+	// Agent is true while the guest's system has an agent that listens.
+	Agent bool
 }
 
 // Phase is where a guest is in its one life.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -27,7 +28,9 @@ type Guest struct {
 
 	mu     sync.Mutex
 	xml    string // empty: nobody has asked for the guest
+	refuse string // why there will be no guest; empty: there is no reason
 	stop   time.Time
+	told   bool // to end, by whoever ends the Pod
 	press  time.Time
 	report Report
 	news   chan struct{} // closed and replaced with each new report
@@ -38,6 +41,18 @@ type Report struct {
 	State driver.State
 	// Message tells people why, where there is something to tell: one Line.
 	Message string
+	// Told is set once the launcher was told to end while the guest had not ended.
+	Told bool
+	// Agent is what the guest's agent said, bounded; nil: there is none. It is shared: don't change it.
+	Agent *driver.AgentInfo
+	// Credentials is what became of the keys and passwords that the guest is to have; nil: it hasn't been asked yet.
+	Credentials *Credentials
+}
+
+// Credentials tells whether the guest has the keys and passwords that it is to have.
+type Credentials struct {
+	// Problem is why it hasn't: one Line; empty: it has.
+	Problem string
 }
 
 // Exit is how the launcher has to end.
@@ -62,12 +77,30 @@ func (g *Guest) SyncVMI(ctx context.Context, xml string) error {
 	return err
 }
 
+// Refuse says that there will be no guest: what was asked for can't be made, today or later. The report then shows a
+// guest that could not be started, and the launcher ends. A guest that was started is left alone.
+func (g *Guest) Refuse(why string) {
+	g.round.Lock()
+	defer g.round.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.xml != "" || g.refuse != "" {
+		return
+	}
+	g.refuse = why
+	r := g.report
+	r.State.Phase, r.State.Why, r.Message = driver.Ended, driver.Failed, Line(why)
+	g.tell(r)
+	g.look()
+}
+
 // Stop has the guest shut down, and destroyed when its grace period is over. Only the first call counts.
 func (g *Guest) Stop(now time.Time) {
 	g.mu.Lock()
 	if g.stop.IsZero() {
 		g.stop = now
 	}
+	g.told = true
 	g.mu.Unlock()
 	g.look()
 }
@@ -84,6 +117,35 @@ func (g *Guest) Kill(ctx context.Context, now time.Time) error {
 	g.mu.Unlock()
 	defer g.look()
 	return g.driver.Stop(ctx)
+}
+
+// Ask asks the guest's agent.
+func (g *Guest) Ask(ctx context.Context, call driver.AgentCall) (driver.AgentInfo, error) {
+	return g.driver.Agent(ctx, call)
+}
+
+// Tell makes what the guest's agent said part of the report; nil: there is no agent.
+func (g *Guest) Tell(said *driver.AgentInfo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if reflect.DeepEqual(said, g.report.Agent) {
+		return
+	}
+	r := g.report
+	r.Agent = said
+	g.tell(r)
+}
+
+// Credentials makes it part of the report that the guest has its keys and passwords, or by problem why it hasn't.
+func (g *Guest) Credentials(problem string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.report
+	if r.Credentials != nil && r.Credentials.Problem == Line(problem) {
+		return
+	}
+	r.Credentials = &Credentials{Line(problem)}
+	g.tell(r)
 }
 
 // Report returns what is known, and a channel that is closed when there is more.
@@ -155,6 +217,10 @@ func (g *Guest) step(ctx context.Context) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	if g.refused() {
+		state.Phase, state.Why = driver.Ended, driver.Failed
+		return plan.For(time.Now(), g.seen(state)), nil
+	}
 	now := time.Now()
 	p := plan.For(now, g.seen(state))
 	for _, a := range p.Actions {
@@ -169,6 +235,12 @@ func (g *Guest) step(ctx context.Context) (plan.Plan, error) {
 	}
 	g.publish(state, err)
 	return p, err
+}
+
+func (g *Guest) refused() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refuse != ""
 }
 
 func (g *Guest) seen(state driver.State) plan.Seen {
@@ -204,13 +276,18 @@ func (g *Guest) act(ctx context.Context, now time.Time, a plan.Action) error {
 func (g *Guest) publish(state driver.State, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := Report{State: state, Message: g.report.Message}
+	r := g.report
+	r.Told = r.Told || g.told && r.State.Phase != driver.Ended
+	r.State = state
 	if err != nil {
 		r.Message = Line(err.Error())
 	}
-	if r == g.report {
-		return
+	if r != g.report {
+		g.tell(r)
 	}
+}
+
+func (g *Guest) tell(r Report) {
 	g.report = r
 	close(g.news)
 	g.news = make(chan struct{})

@@ -77,6 +77,35 @@ func TestHowALauncherEnds(t *testing.T) {
 	}
 }
 
+func TestAGuestThatWillNeverBeEndsTheLauncher(t *testing.T) {
+	const why = "spec.volumes[0].containerDisk.path: Invalid value: \"/disk/nope.img\": there is none"
+	d, g, exit := run(t, time.Minute)
+	g.Refuse(why)
+	if e := ends(t, exit, 1); e.Why != why {
+		t.Errorf("exit says %q, want %q", e.Why, why)
+	}
+	if r, _ := g.Report(); r.State.Phase != driver.Ended || r.State.Why != driver.Failed || r.Message != why {
+		t.Errorf("the report says %+v", r)
+	}
+	if err := g.SyncVMI(t.Context(), xml); err != nil || d.Starts() != 0 {
+		t.Errorf("started %d times after the refusal, %v", d.Starts(), err)
+	}
+}
+
+// A refusal that comes late, of a call that another overtook, ends nothing.
+func TestAGuestThatRunsIsNotRefused(t *testing.T) {
+	d, g, exit := run(t, time.Minute)
+	if err := g.SyncVMI(t.Context(), xml); err != nil {
+		t.Fatal(err)
+	}
+	g.Refuse("too late")
+	if r, _ := g.Report(); r.State.Phase != driver.Running || r.Message != "" {
+		t.Errorf("the report says %+v", r)
+	}
+	d.End(driver.Shutdown)
+	ends(t, exit, 0)
+}
+
 func TestToldToEndBeforeTheGuestWasAskedFor(t *testing.T) {
 	_, g, exit := run(t, time.Minute)
 	g.Stop(time.Now())
@@ -92,5 +121,33 @@ func TestAGuestThatCantStartSaysWhy(t *testing.T) {
 	}
 	if e := ends(t, exit, 1); e.Why != err.Error() {
 		t.Errorf("exit says %q, the start said %q", e.Why, err)
+	}
+}
+
+// Whose wish an end was can only be told apart by the launcher: a guest ends the same way when its Pod is taken away.
+func TestAGuestThatEndsForItsLauncherSaysSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(context.Context, *fake.Driver, *guest.Guest)
+		want bool
+	}{
+		"shut down by itself":    {func(_ context.Context, d *fake.Driver, _ *guest.Guest) { d.End(driver.Shutdown) }, false},
+		"ended by its VMI's end": {func(ctx context.Context, _ *fake.Driver, g *guest.Guest) { _ = g.Kill(ctx, time.Now()) }, false},
+		"the launcher must end":  {func(_ context.Context, _ *fake.Driver, g *guest.Guest) { g.Stop(time.Now()) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, g, exit := run(t, time.Minute)
+			if err := g.SyncVMI(t.Context(), xml); err != nil {
+				t.Fatal(err)
+			}
+			tc.do(t.Context(), d, g)
+			ends(t, exit, 0)
+			g.Stop(time.Now()) // too late to mean anything
+			if err := g.SyncVMI(t.Context(), xml); err != nil {
+				t.Error(err)
+			}
+			if r, _ := g.Report(); r.Told != tc.want {
+				t.Errorf("told to end: %v, want %v", r.Told, tc.want)
+			}
+		})
 	}
 }

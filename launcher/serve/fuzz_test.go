@@ -76,7 +76,11 @@ func seed(f *testing.F, file string) []byte {
 func convert(_ context.Context, vmi *v1.VirtualMachineInstance, r *guestv1.SyncVirtualMachineRequest) (serve.Prepared, error) {
 	facts := domain.Facts{
 		KVM: r.GetNode().GetKvm(), Sources: map[string]domain.Source{}, Interfaces: map[string]domain.Interface{},
-		Sockets: domain.Sockets{Serial: "/s", Agent: "/a", VNC: "/v"},
+		Sockets:     domain.Sockets{Serial: "/s", Agent: "/a", VNC: "/v", Metrics: "/m"},
+		Filesystems: map[string]string{}, Assigned: domain.ParseAssigned([]string{"PCI_RESOURCE_D=0000:81:00.0", "MDEV_PCI_RESOURCE_D=x"}),
+	}
+	for _, f := range vmi.Spec.Domain.Devices.Filesystems {
+		facts.Filesystems[f.Name] = "/f"
 	}
 	for i := range vmi.Spec.Volumes {
 		facts.Sources[vmi.Spec.Volumes[i].Name] = domain.Source{Path: "/dev/null", Format: domain.Raw}

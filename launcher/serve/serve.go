@@ -15,6 +15,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/domain"
 	"virtstack.io/virtstack/launcher/driver"
 	"virtstack.io/virtstack/launcher/guest"
 )
@@ -30,13 +31,15 @@ type Prepared struct {
 	XML string
 	// Targets are the device names in the guest, by disk.
 	Targets map[string]string
+	NICs    []domain.NIC
 }
 
-// Prepare makes all that a VMI's guest needs. It may be called again with the same request. An error for which the
-// request is to blame comes from Refuse; any other may be gone the next time.
+// Prepare makes all that a VMI's guest needs. It may be called again with the same request. An error for which the VMI
+// or an image is to blame comes from Refuse, and is the launcher's end: a VMI's spec doesn't change, and its owner is
+// told by a VMI that failed. Any other error may be gone the next time.
 type Prepare func(context.Context, *v1.VirtualMachineInstance, *guestv1.SyncVirtualMachineRequest) (Prepared, error)
 
-// Refuse marks an error as the request's fault.
+// Refuse marks an error as one that no second try mends.
 func Refuse(err error) error { return refusal{err} }
 
 type refusal struct{ error }
@@ -47,13 +50,19 @@ type Server struct {
 
 	guest   *guest.Guest
 	prepare Prepare
-	disks   chan []*guestv1.Disk // holds one value
+	devices chan devices // holds one value
+}
+
+// devices are those of the guest that reports tell of.
+type devices struct {
+	disks []*guestv1.Disk
+	nics  []*guestv1.Nic
 }
 
 // New returns a server for a guest.
 func New(g *guest.Guest, prepare Prepare) *Server {
-	s := &Server{guest: g, prepare: prepare, disks: make(chan []*guestv1.Disk, 1)}
-	s.disks <- nil
+	s := &Server{guest: g, prepare: prepare, devices: make(chan devices, 1)}
+	s.devices <- devices{}
 	return s
 }
 
@@ -103,22 +112,30 @@ func (s *Server) start(ctx context.Context, r *guestv1.SyncVirtualMachineRequest
 	}
 	ready, err := s.prepare(ctx, vmi, r)
 	if errors.As(err, &refusal{}) {
+		s.guest.Refuse(err.Error())
 		return status.Error(codes.InvalidArgument, guest.Line(err.Error()))
 	}
 	if err != nil {
 		return status.Error(codes.Unavailable, guest.Line(err.Error()))
 	}
-	disks := make([]*guestv1.Disk, 0, len(ready.Targets))
-	for i := range vmi.Spec.Domain.Devices.Disks {
-		name := vmi.Spec.Domain.Devices.Disks[i].Name
-		disks = append(disks, &guestv1.Disk{Name: name, Target: ready.Targets[name]})
-	}
-	<-s.disks
-	s.disks <- disks
+	<-s.devices
+	s.devices <- devicesOf(vmi, ready)
 	if err := s.guest.SyncVMI(ctx, ready.XML); err != nil {
 		return status.Error(codes.Internal, guest.Line(err.Error()))
 	}
 	return nil
+}
+
+func devicesOf(vmi *v1.VirtualMachineInstance, ready Prepared) devices {
+	d := devices{disks: make([]*guestv1.Disk, 0, len(ready.Targets))}
+	for i := range vmi.Spec.Domain.Devices.Disks {
+		name := vmi.Spec.Domain.Devices.Disks[i].Name
+		d.disks = append(d.disks, &guestv1.Disk{Name: name, Target: ready.Targets[name]})
+	}
+	for _, n := range ready.NICs {
+		d.nics = append(d.nics, &guestv1.Nic{Name: n.Name, Mac: n.MAC, Queues: uint32(n.Queues), LinkDown: n.Down})
+	}
+	return d
 }
 
 // Watch implements guestv1.GuestServer. The stream ends after a final state.
@@ -176,11 +193,14 @@ var reasons = map[driver.Why]guestv1.State_StopReason{
 
 func (s *Server) state() *guestv1.State {
 	r, _ := s.guest.Report()
-	disks := <-s.disks
-	s.disks <- disks
+	d := <-s.devices
+	s.devices <- d
 	state := &guestv1.State{
-		Phase: phases[r.State.Phase], StopReason: reasons[r.State.Why], Machine: r.State.Machine, Disks: disks,
-		Message: r.Message,
+		Phase: phases[r.State.Phase], StopReason: reasons[r.State.Why], Machine: r.State.Machine, Disks: d.disks, Nics: d.nics,
+		Message: r.Message, Agent: agentOf(r.Agent), ToldToEnd: r.Told,
+	}
+	if c := r.Credentials; c != nil {
+		state.Credentials = &guestv1.Credentials{Problem: c.Problem}
 	}
 	if !r.State.Started.IsZero() {
 		state.Started = timestamppb.New(r.State.Started)

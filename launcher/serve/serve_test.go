@@ -92,7 +92,6 @@ func TestAWatcherSeesTheWholeLife(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	_, c := launcher(t)
 	for name, tc := range map[string]struct {
 		req  *guestv1.SyncVirtualMachineRequest
 		code codes.Code
@@ -104,13 +103,44 @@ func TestRefusals(t *testing.T) {
 		"bad luck":  {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"unlucky"}}`)}, codes.Unavailable, "no space left, ?xxx"},
 		"a field":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"bad"}}`)}, codes.InvalidArgument, "spec.domain.cpu.cores"},
 	} {
+		_, c := launcher(t)
 		_, err := c.SyncVirtualMachine(t.Context(), tc.req)
 		if status.Code(err) != tc.code || !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: got %v, want %s with %q", name, err, tc.code, tc.text)
 		}
 	}
+	_, c := launcher(t)
 	if _, err := c.Act(t.Context(), &guestv1.ActRequest{Protocol: 1}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("no act: %v", err)
+	}
+}
+
+// The spec of a VMI doesn't change: a refusal of it is the guest's end, and every watcher is told. What another request
+// would mend, or time, is not.
+func TestARefusalIsFinal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		vmi   string
+		phase guestv1.State_Phase
+	}{
+		"bad":     {`{"metadata":{"name":"bad"}}`, guestv1.State_PHASE_STOPPED},
+		"unlucky": {`{"metadata":{"name":"unlucky"}}`, guestv1.State_PHASE_NOT_STARTED},
+		"no JSON": {`{`, guestv1.State_PHASE_NOT_STARTED},
+	} {
+		_, c := launcher(t)
+		if _, err := c.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(tc.vmi)}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		w, err := c.Watch(t.Context(), &guestv1.WatchRequest{Protocol: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := w.Recv()
+		if err != nil || s.GetPhase() != tc.phase {
+			t.Fatalf("%s: got %v, %v; want %s", name, s, err, tc.phase)
+		}
+		if told := strings.Contains(s.GetMessage(), "spec.domain.cpu.cores"); told != (tc.phase == guestv1.State_PHASE_STOPPED) {
+			t.Errorf("%s: the watcher is told %q", name, s.GetMessage())
+		}
 	}
 }
 

@@ -44,8 +44,17 @@ type Config struct {
 	DevicesPerNode int
 	// Rollout says whether changes of a running VM's spec are applied live.
 	Rollout v1.VMRolloutStrategy
+	// HostDiskDirs are the directories of nodes in which a VM may have a hostDisk, each exactly as its owner must write it.
+	HostDiskDirs []string
+	// PermittedDevices are the resources of devices of nodes that a VM may have for itself.
+	PermittedDevices map[string]bool
+	// BalloonPeriod is how often guests are asked for their memory figures, in seconds; 0: never.
+	BalloonPeriod uint32
+	// KeepFreePages says that pages which guests don't use are not given back to the node.
+	KeepFreePages bool
 
 	machines map[string]string
+	emulated map[string][]string
 	gates    map[string]bool
 }
 
@@ -67,6 +76,10 @@ func From(kv *v1.KubeVirt) Config {
 	if k.ObsoleteCPUModels != nil {
 		c.ObsoleteCPUModels = k.ObsoleteCPUModels
 	}
+	c.HostDiskDirs = hostDiskDirs(kv.Annotations)
+	c.PermittedDevices = permitted(k.PermittedHostDevices)
+	setPtr(&c.BalloonPeriod, k.MemBalloonStatsPeriod)
+	c.KeepFreePages = k.VirtualMachineOptions != nil && k.VirtualMachineOptions.DisableFreePageReporting != nil
 	c.developer(k.DeveloperConfiguration)
 	c.network(k.NetworkConfiguration)
 	c.smbios(k.SMBIOSConfig)
@@ -76,6 +89,10 @@ func From(kv *v1.KubeVirt) Config {
 
 // MachineType returns the machine type of a VMI that names none; an unknown architecture has none.
 func (c Config) MachineType(arch string) string { return c.machines[arch] }
+
+// EmulatedMachines returns the patterns (path.Match) of the machine types that VMIs of an architecture may name; an
+// unknown architecture has none.
+func (c Config) EmulatedMachines(arch string) []string { return c.emulated[arch] }
 
 // Enabled tells whether a feature gate is on.
 func (c Config) Enabled(gate string) bool { return c.gates[gate] }
@@ -92,9 +109,13 @@ func defaults() Config {
 		SMBIOS:             v1.SMBiosConfiguration{Family: "KubeVirt", Manufacturer: "KubeVirt", Product: "None"},
 		ObsoleteCPUModels:  obsolete(),
 		DevicesPerNode:     1000,
+		BalloonPeriod:      10,
 		Rollout:            v1.VMRolloutStrategyLiveUpdate,
 		machines:           map[string]string{"amd64": "q35", "arm64": "virt", "s390x": "s390-ccw-virtio"},
-		gates:              map[string]bool{"ImageVolume": true},
+		emulated: map[string][]string{
+			"amd64": {"q35*", "pc-q35*"}, "arm64": {"virt*"}, "s390x": {"s390-ccw-virtio*"},
+		},
+		gates: map[string]bool{"ImageVolume": true},
 	}
 }
 
@@ -135,7 +156,10 @@ func (c *Config) smbios(s *v1.SMBiosConfiguration) {
 
 func (c *Config) architecture(k *v1.KubeVirtConfiguration) {
 	set(&c.Architecture, archDefault(k.ArchitectureConfiguration))
-	machines := maps.Clone(c.machines)
+	machines, emulated := maps.Clone(c.machines), maps.Clone(c.emulated)
+	if len(k.EmulatedMachines) > 0 {
+		emulated["amd64"] = k.EmulatedMachines
+	}
 	if k.MachineType != "" {
 		machines["amd64"] = k.MachineType
 	}
@@ -144,9 +168,12 @@ func (c *Config) architecture(k *v1.KubeVirtConfiguration) {
 			if s != nil && s.MachineType != "" {
 				machines[arch] = s.MachineType
 			}
+			if s != nil && len(s.EmulatedMachines) > 0 {
+				emulated[arch] = s.EmulatedMachines
+			}
 		}
 	}
-	c.machines = machines
+	c.machines, c.emulated = machines, emulated
 }
 
 func archDefault(a *v1.ArchConfiguration) string {

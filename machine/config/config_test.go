@@ -32,7 +32,14 @@ func TestTheCROverridesDefaults(t *testing.T) {
 			FeatureGates: []string{"Snapshot"}, DisabledFeatureGates: []string{"ImageVolume", "HostDisk"},
 		},
 	}
+	period := uint32(0)
+	kv.Spec.Configuration.MemBalloonStatsPeriod = &period
+	kv.Spec.Configuration.VirtualMachineOptions = &v1.VirtualMachineOptions{DisableFreePageReporting: &v1.DisableFreePageReporting{}}
+	kv.Spec.Configuration.PermittedHostDevices = &v1.PermittedHostDevices{PciHostDevices: []v1.PciHostDevice{{ResourceName: "vendor.example/nic"}}}
 	c := config.From(kv)
+	if c.BalloonPeriod != 0 || !c.KeepFreePages || !c.PermittedDevices["vendor.example/nic"] || c.PermittedDevices["vendor.example/gpu"] {
+		t.Errorf("devices: got %+v", c)
+	}
 	if !c.UseEmulation || c.NetworkInterface != "masquerade" || c.CPUAllocationRatio != 20 || c.MemoryOvercommit != 100 {
 		t.Errorf("got %+v", c)
 	}

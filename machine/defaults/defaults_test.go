@@ -106,3 +106,16 @@ func TestRequestToStartPaused(t *testing.T) {
 		t.Error("the VMI doesn't start paused")
 	}
 }
+
+func TestAWatchdogIsThatOfItsMachine(t *testing.T) {
+	vmi := &v1.VirtualMachineInstance{}
+	vmi.Spec.Domain.Devices.Watchdog = &v1.Watchdog{Name: "dog"}
+	got := defaults.Instance(vmi, amd64()).Spec.Domain.Devices.Watchdog
+	if got.I6300ESB == nil || got.I6300ESB.Action != v1.WatchdogActionReset || got.Diag288 != nil {
+		t.Errorf("got %+v", got.WatchdogDevice)
+	}
+	vmi.Spec.Architecture = "s390x"
+	if got := defaults.Instance(vmi, amd64()).Spec.Domain.Devices.Watchdog; got.Diag288 == nil || got.I6300ESB != nil {
+		t.Errorf("on s390x: got %+v", got.WatchdogDevice)
+	}
+}

@@ -26,8 +26,10 @@ func fill(vmi *v1.VirtualMachineInstance, cfg config.Config) {
 	fillMemory(&s.Domain)
 	fillFirmware(&s.Domain, vmi.Namespace, vmi.Name)
 	fillVolumes(s)
+	Attach(s, cfg)
 	fillDisks(s)
-	fillNetwork(s, cfg)
+	fillInputs(&s.Domain.Devices)
+	fillWatchdog(s.Domain.Devices.Watchdog, s.Architecture)
 	fillMACs(s, vmi.Namespace, vmi.Name)
 }
 
@@ -118,8 +120,8 @@ func pullPolicy(image string) k8sv1.PullPolicy {
 	return k8sv1.PullIfNotPresent
 }
 
-// fillDisks gives every volume that nothing shows to the guest a disk, and every disk a target and a bus.
-func fillDisks(s *v1.VirtualMachineInstanceSpec) {
+// attachDisks gives every volume that nothing shows to the guest a disk.
+func attachDisks(s *v1.VirtualMachineInstanceSpec) {
 	shown := map[string]bool{}
 	for _, d := range s.Domain.Devices.Disks {
 		shown[d.Name] = true
@@ -132,8 +134,45 @@ func fillDisks(s *v1.VirtualMachineInstanceSpec) {
 			s.Domain.Devices.Disks = append(s.Domain.Devices.Disks, v1.Disk{Name: v.Name})
 		}
 	}
+}
+
+// fillDisks gives every disk a target and a bus.
+func fillDisks(s *v1.VirtualMachineInstanceSpec) {
 	for i := range s.Domain.Devices.Disks {
 		fillDisk(&s.Domain.Devices.Disks[i], defaultBus(s.Architecture))
+	}
+}
+
+// fillWatchdog gives a watchdog that names no model the one of its architecture, and one that names no action a reset.
+func fillWatchdog(w *v1.Watchdog, arch string) {
+	if w == nil {
+		return
+	}
+	if w.I6300ESB == nil && w.Diag288 == nil {
+		switch arch {
+		case "amd64":
+			w.I6300ESB = &v1.I6300ESBWatchdog{}
+		case "s390x":
+			w.Diag288 = &v1.Diag288Watchdog{}
+		}
+	}
+	if w.I6300ESB != nil && w.I6300ESB.Action == "" {
+		w.I6300ESB.Action = v1.WatchdogActionReset
+	}
+	if w.Diag288 != nil && w.Diag288.Action == "" {
+		w.Diag288.Action = v1.WatchdogActionReset
+	}
+}
+
+// fillInputs makes an input device that doesn't say what it is a USB tablet.
+func fillInputs(d *v1.Devices) {
+	for i := range d.Inputs {
+		if d.Inputs[i].Type == "" {
+			d.Inputs[i].Type = v1.InputTypeTablet
+		}
+		if d.Inputs[i].Bus == "" {
+			d.Inputs[i].Bus = v1.InputBusUSB
+		}
 	}
 }
 
@@ -159,7 +198,10 @@ func fillDisk(d *v1.Disk, bus v1.DiskBus) {
 }
 
 func fillCDRom(c *v1.CDRomTarget, bus v1.DiskBus) {
-	if c.Bus == "" {
+	switch {
+	case c.Bus == "" && bus == v1.DiskBusVirtio:
+		c.Bus = v1.DiskBusSCSI // virtio has no CD-ROMs
+	case c.Bus == "":
 		c.Bus = bus
 	}
 	if c.ReadOnly == nil {

@@ -3,6 +3,7 @@
 package defaults
 
 import (
+	"math"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,8 @@ import (
 )
 
 // VMI returns the VMI that a VM wants now: its template, defaulted, owned by the VM and held by the finalizers that
-// virt-controller takes away. Labels and annotations by which Git tools track the VM are not copied.
+// virt-controller takes away. Its annotations say which defaults it was given, for Recorded. Labels and annotations by
+// which Git tools track the VM are not copied.
 func VMI(vm *v1.VirtualMachine, cfg config.Config) *v1.VirtualMachineInstance {
 	vmi := &v1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{
 		Name:            vm.Name,
@@ -29,12 +31,22 @@ func VMI(vm *v1.VirtualMachine, cfg config.Config) *v1.VirtualMachineInstance {
 		vmi.Spec = *t.Spec.DeepCopy()
 	}
 	vmi.Annotations[v1.VirtualMachineGenerationAnnotation] = strconv.FormatInt(vm.Generation, 10)
+	vmi.Annotations[names.Defaults] = cfg.Defaults().String()
 	if startPaused(vm) {
 		paused := v1.StartStrategyPaused
 		vmi.Spec.StartStrategy = &paused
 	}
 	fill(vmi, cfg)
 	return vmi
+}
+
+// Recorded returns the configuration by which a VMI that VMI made can be compared with its VM: cfg with the defaults that
+// the VMI was made with. One that doesn't say is compared by cfg.
+func Recorded(vmi *v1.VirtualMachineInstance, cfg config.Config) config.Config {
+	if d, ok := config.ParseDefaults(vmi.Annotations[names.Defaults]); ok {
+		return cfg.With(d)
+	}
+	return cfg
 }
 
 // Instance returns a copy of a VMI with what its spec leaves open filled in. It is how a VMI that no VM made gets its
@@ -45,10 +57,14 @@ func Instance(vmi *v1.VirtualMachineInstance, cfg config.Config) *v1.VirtualMach
 	return vmi
 }
 
+// MaxGracePeriod is the longest grace period, in seconds: 68 years, and a day more is still a number of seconds and of
+// nanoseconds. One that is longer would overflow, and give its guest no time at all.
+const MaxGracePeriod = math.MaxInt32
+
 // GracePeriod returns how long, in seconds, a guest may take to shut down before it is destroyed.
 func GracePeriod(vmi *v1.VirtualMachineInstance) int64 {
 	if g := vmi.Spec.TerminationGracePeriodSeconds; g != nil {
-		return *g
+		return min(max(*g, 0), MaxGracePeriod)
 	}
 	return v1.DefaultGracePeriodSeconds
 }

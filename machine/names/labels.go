@@ -16,7 +16,18 @@ const (
 	UnpausedGate = string(v1.VirtualMachineUnpaused)
 	// Heartbeat is the node annotation that virt-handler renews, RFC 3339.
 	Heartbeat = v1.VirtHandlerHeartbeat
+	// Defaults is the VMI annotation with the defaults of the configuration that the VMI was made with.
+	Defaults = "virtstack.io/defaults"
 )
+
+// NameLabel returns the value of the launcher Pod's label vm.kubevirt.io/name: the host name, but for machines whose name
+// is cut for it, which must not be taken for one another.
+func NameLabel(vmi *v1.VirtualMachineInstance) string {
+	if len(vmi.Name) > 63 {
+		return LabelValue(vmi.Name)
+	}
+	return Hostname(vmi)
+}
 
 // Hostname returns the host name of a VMI's Pod and guest: its first dot-separated part, cut to a DNS label.
 func Hostname(vmi *v1.VirtualMachineInstance) string {

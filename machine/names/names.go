@@ -39,9 +39,15 @@ const (
 
 // Device plugin resources of a node.
 const (
-	KVMDevice = "devices.kubevirt.io/kvm"
-	TunDevice = "devices.kubevirt.io/tun"
+	KVMDevice   = "devices.kubevirt.io/kvm"
+	TunDevice   = "devices.kubevirt.io/tun"
+	VhostDevice = "devices.kubevirt.io/vhost-net"
+	VsockDevice = "devices.kubevirt.io/vhost-vsock"
 )
+
+// MeshInject is the label of a Pod, and the annotation of a VMI, that asks for Istio's proxy; source: Istio's
+// documentation.
+const MeshInject = "sidecar.istio.io/inject"
 
 // LauncherPod returns the name of the one launcher Pod of a VMI: virt-launcher-<vmi>-<tail>, at most 63 characters.
 // The tail is hashed from the VMI's UID, so a VMI made again under the same name gets another Pod.
@@ -78,5 +84,16 @@ func PodVolume(prefix, volume string) string {
 	return strings.Trim(clean[:min(len(clean), 50)], "-") + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Domain returns the name of a VMI's libvirt domain.
-func Domain(namespace, name string) string { return namespace + "_" + name }
+// maxDomain is how long a domain's name may be, in bytes: libvirt makes file names of it, with an end of its own, and a
+// file name has 255.
+const maxDomain = 200
+
+// Domain returns the name of a VMI's libvirt domain: <namespace>_<name>, its end hashed where that is over 200 bytes.
+func Domain(namespace, name string) string {
+	all := namespace + "_" + name
+	if len(all) <= maxDomain {
+		return all
+	}
+	sum := sha256.Sum256([]byte(all))
+	return all[:maxDomain-13] + "-" + hex.EncodeToString(sum[:6])
+}

@@ -1,6 +1,7 @@
 package names_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,8 +25,13 @@ func TestDerivedNamesAreValidWhateverTheVMIIsCalled(t *testing.T) {
 				t.Fatalf("%q: %v", label, errs)
 			}
 		}
-		if errs := validation.IsValidLabelValue(names.LabelValue(name)); len(errs) > 0 {
-			t.Fatalf("%q: %v", names.LabelValue(name), errs)
+		for _, value := range []string{names.LabelValue(name), names.NameLabel(vmi)} {
+			if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
+				t.Fatalf("%q: %v", value, errs)
+			}
+		}
+		if d := names.Domain(strings.Repeat("n", 63), name); len(d) > 200 {
+			t.Fatalf("domain %q has %d bytes, and libvirt makes file names of it", d, len(d))
 		}
 	})
 }
@@ -36,6 +42,27 @@ func TestNamesakesGetOtherPods(t *testing.T) {
 	}
 	if a, b := names.PodVolume("image", "a.b"), names.PodVolume("image", "a-b"); a == b {
 		t.Errorf("both volumes are %s", a)
+	}
+}
+
+// Names that begin alike, past what any derived name holds, stay apart. Source: kubevirt/kubevirt#1222, #16853.
+func TestLongNamesThatBeginAlike(t *testing.T) {
+	const long = "ledger-archive-node-of-the-northern-region-replica-of-2026-q34-second-copy-zone-"
+	b, c := &v1.VirtualMachineInstance{}, &v1.VirtualMachineInstance{}
+	b.Name, c.Name = long+"b", long+"c"
+	rest := strings.Repeat("x", 150)
+	for name, pair := range map[string][2]string{
+		"label id":   {names.LabelValue(b.Name), names.LabelValue(c.Name)},
+		"label name": {names.NameLabel(b), names.NameLabel(c)},
+		"domain":     {names.Domain("cases", long+rest+"b"), names.Domain("cases", long+rest+"c")},
+		"Pod":        {names.LauncherPod(b.Name, "one"), names.LauncherPod(c.Name, "two")},
+	} {
+		if pair[0] == pair[1] {
+			t.Errorf("%s: both are %s", name, pair[0])
+		}
+	}
+	if h := names.Hostname(b); h != strings.TrimRight(b.Name[:63], "-") {
+		t.Errorf("host name %q", h)
 	}
 }
 

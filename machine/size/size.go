@@ -32,7 +32,8 @@ func VCPUs(vmi *v1.VirtualMachineInstance) int64 {
 	return max(1, int64(c.Cores)) * max(1, int64(c.Sockets)) * max(1, int64(c.Threads))
 }
 
-// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs and a screen and never fails.
+// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs, a screen and devices that are
+// processes of their own, and never fails.
 // Source: measured PSS, docs/decisions/0005-memory-overhead.md.
 func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
 	bytes := launcherMemory + libvirtdMemory + emulatorMemory + perVCPUMemory*(VCPUs(vmi)-1)
@@ -42,6 +43,7 @@ func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quanti
 	if g := vmi.Spec.Domain.Devices.AutoattachGraphicsDevice; g == nil || *g {
 		bytes += perScreenMemory
 	}
+	bytes += deviceMemory(&vmi.Spec.Domain.Devices)
 	return *resource.NewQuantity(bytes, resource.BinarySI)
 }
 
@@ -68,6 +70,10 @@ func Pod(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.ResourceRequir
 	if !cfg.UseEmulation {
 		out.Limits[names.KVMDevice], out.Requests[names.KVMDevice] = one, one
 	}
+	if !cfg.UseEmulation && hasVirtioNIC(vmi) {
+		out.Limits[names.VhostDevice], out.Requests[names.VhostDevice] = one, one
+	}
+	addDevices(&out, &vmi.Spec.Domain.Devices)
 	return out
 }
 
@@ -110,6 +116,16 @@ func guestRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Qu
 func needsTun(vmi *v1.VirtualMachineInstance) bool {
 	for _, i := range vmi.Spec.Domain.Devices.Interfaces {
 		if i.SRIOV == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hasVirtioNIC tells whether packets of the guest could be moved by the host's kernel alone.
+func hasVirtioNIC(vmi *v1.VirtualMachineInstance) bool {
+	for _, i := range vmi.Spec.Domain.Devices.Interfaces {
+		if i.SRIOV == nil && (i.Model == "" || i.Model == v1.VirtIO) {
 			return true
 		}
 	}

@@ -42,8 +42,8 @@ func TestWhatAPodAsksFor(t *testing.T) {
 		},
 		"KVM has no translation cache": {
 			vmi(), kvm,
-			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "212Mi", "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1"},
-			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1"},
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "212Mi", "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1", "devices.kubevirt.io/vhost-net": "1"},
+			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1", "devices.kubevirt.io/vhost-net": "1"},
 		},
 		"four vCPUs and a screen": {
 			vmi(func(v *v1.VirtualMachineInstance) {

@@ -64,13 +64,16 @@ func disk(path *field.Path, d *v1.Disk, volume *v1.Volume) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("lun"), d.Name,
 			"must be of a volume with persistentVolumeClaim or dataVolume: use disk for others"))
 	}
+	if volume != nil && volume.DownwardMetrics != nil && (d.Disk == nil || d.Disk.Bus != v1.DiskBusVirtio && d.Disk.Bus != "") {
+		errs = append(errs, field.Required(path.Child("disk", "bus"), "must be virtio for a volume with downwardMetrics"))
+	}
 	errs = append(errs, serial(path.Child("serial"), d.Serial)...)
 	errs = append(errs, oneOf(path.Child("cache"), d.Cache, caches)...)
 	errs = append(errs, oneOf(path.Child("io"), d.IO, ioModes)...)
 	if d.ErrorPolicy != nil {
 		errs = append(errs, oneOf(path.Child("errorPolicy"), *d.ErrorPolicy, errorPolicies)...)
 	}
-	return append(errs, blockSize(path.Child("blockSize"), d.BlockSize)...)
+	return append(errs, blockSize(path.Child("blockSize"), d)...)
 }
 
 func noVolume(path *field.Path, name string) *field.Error {
@@ -110,7 +113,8 @@ func target(path *field.Path, d *v1.Disk) field.ErrorList {
 	return errs
 }
 
-func blockSize(path *field.Path, b *v1.BlockSize) field.ErrorList {
+func blockSize(path *field.Path, d *v1.Disk) field.ErrorList {
+	b := d.BlockSize
 	if b == nil || b.Custom == nil {
 		return nil
 	}
@@ -133,6 +137,13 @@ func blockSize(path *field.Path, b *v1.BlockSize) field.ErrorList {
 	if len(errs) == 0 && c.Logical > c.Physical {
 		errs = append(errs, field.Invalid(at.Child("logical"), c.Logical,
 			fmt.Sprintf("must be at most the physical size, %d", c.Physical)))
+	}
+	if _, bus := busOf(d); bus == v1.DiskBusSATA && c.Logical != 512 {
+		errs = append(errs, field.Invalid(at.Child("logical"), c.Logical, "must be 512 on bus sata: use virtio or scsi"))
+	}
+	if g := c.DiscardGranularity; g != nil && c.Logical > 0 && *g%c.Logical != 0 {
+		errs = append(errs, field.Invalid(at.Child("discardGranularity"), *g,
+			fmt.Sprintf("must be a multiple of the logical size, %d", c.Logical)))
 	}
 	return errs
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -69,6 +70,25 @@ func kernelBoot(path *field.Path, k *v1.KernelBoot) field.ErrorList {
 	}
 	if c.InitrdPath != "" {
 		errs = append(errs, filePath(at.Child("initrdPath"), c.InitrdPath)...)
+	}
+	return errs
+}
+
+// tables checks the ACPI tables: each comes from a volume that holds a Secret.
+func tables(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
+	if spec.Domain.Firmware == nil || spec.Domain.Firmware.ACPI == nil {
+		return nil
+	}
+	a := spec.Domain.Firmware.ACPI
+	if a.SlicNameRef == "" && a.MsdmNameRef == "" {
+		return field.ErrorList{field.Required(path, "must have slicNameRef or msdmNameRef")}
+	}
+	var errs field.ErrorList
+	for _, table := range []struct{ name, volume string }{{"slicNameRef", a.SlicNameRef}, {"msdmNameRef", a.MsdmNameRef}} {
+		holds := slices.ContainsFunc(spec.Volumes, func(v v1.Volume) bool { return v.Name == table.volume && v.Secret != nil })
+		if table.volume != "" && !holds {
+			errs = append(errs, field.Invalid(path.Child(table.name), short(table.volume), "must be the name of one of the machine's volumes with secret"))
+		}
 	}
 	return errs
 }

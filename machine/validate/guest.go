@@ -1,10 +1,15 @@
 package validate
 
 import (
+	"fmt"
+
 	k8sv1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/defaults"
 )
 
 var (
@@ -28,8 +33,9 @@ func guest(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorLis
 	if spec.Subdomain != "" {
 		errs = append(errs, objectName(path.Child("subdomain"), spec.Subdomain)...)
 	}
-	if s := spec.TerminationGracePeriodSeconds; s != nil && *s < 0 {
-		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *s, "must be 0 or more seconds"))
+	if s := spec.TerminationGracePeriodSeconds; s != nil && (*s < 0 || *s > defaults.MaxGracePeriod) {
+		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *s,
+			fmt.Sprintf("must be from 0 to %d seconds", defaults.MaxGracePeriod)))
 	}
 	errs = append(errs, oneOf(path.Child("architecture"), spec.Architecture, architectures)...)
 	if s := spec.EvictionStrategy; s != nil {
@@ -38,31 +44,16 @@ func guest(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorLis
 	if s := spec.StartStrategy; s != nil {
 		errs = append(errs, oneOf(path.Child("startStrategy"), *s, []v1.StartStrategy{v1.StartStrategyPaused})...)
 	}
+	errs = append(errs, ordered(metav1validation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector")))...)
 	errs = append(errs, dns(path, spec)...)
-	errs = append(errs, probe(path.Child("livenessProbe"), spec.LivenessProbe)...)
-	errs = append(errs, probe(path.Child("readinessProbe"), spec.ReadinessProbe)...)
-	return append(errs, credentials(path.Child("accessCredentials"), spec.AccessCredentials)...)
+	errs = append(errs, probes(path, spec)...)
+	errs = append(errs, placement(path, spec)...)
+	return append(errs, credentials(path.Child("accessCredentials"), spec)...)
 }
 
-func dns(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
-	errs := oneOf(path.Child("dnsPolicy"), spec.DNSPolicy, dnsPolicies)
-	if spec.DNSPolicy == k8sv1.DNSNone && (spec.DNSConfig == nil || len(spec.DNSConfig.Nameservers) == 0) {
-		errs = append(errs, field.Required(path.Child("dnsConfig", "nameservers"),
-			"must have the address of a name server when dnsPolicy is None"))
-	}
-	return errs
-}
-
-func probe(path *field.Path, p *v1.Probe) field.ErrorList {
-	if p == nil {
-		return nil
-	}
-	return exactlyOne(path, p.Handler)
-}
-
-func credentials(path *field.Path, list []v1.AccessCredential) field.ErrorList {
+func credentials(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
 	var errs field.ErrorList
-	for i, c := range list {
+	for i, c := range spec.AccessCredentials {
 		at := path.Index(i)
 		if wrong := exactlyOne(at, c); len(wrong) > 0 {
 			errs = append(errs, wrong...)
@@ -72,7 +63,7 @@ func credentials(path *field.Path, list []v1.AccessCredential) field.ErrorList {
 		switch {
 		case c.SSHPublicKey != nil:
 			source, secret = at.Child("sshPublicKey", "source"), c.SSHPublicKey.Source.Secret
-			errs = append(errs, exactlyOne(at.Child("sshPublicKey", "propagationMethod"), c.SSHPublicKey.PropagationMethod)...)
+			errs = append(errs, propagation(at.Child("sshPublicKey", "propagationMethod"), c.SSHPublicKey.PropagationMethod, spec.Volumes)...)
 		default:
 			secret = c.UserPassword.Source.Secret
 			errs = append(errs, exactlyOne(at.Child("userPassword", "propagationMethod"), c.UserPassword.PropagationMethod)...)
@@ -84,6 +75,27 @@ func credentials(path *field.Path, list []v1.AccessCredential) field.ErrorList {
 		errs = append(errs, named(source.Child("secret", "secretName"), secret.SecretName)...)
 	}
 	return errs
+}
+
+// propagation wants one way into the guest, and the seed or the users that it needs.
+func propagation(path *field.Path, m v1.SSHPublicKeyAccessCredentialPropagationMethod, volumes []v1.Volume) field.ErrorList {
+	if wrong := exactlyOne(path, m); len(wrong) > 0 {
+		return wrong
+	}
+	var noCloud, configDrive bool
+	for _, v := range volumes {
+		noCloud = noCloud || v.CloudInitNoCloud != nil
+		configDrive = configDrive || v.CloudInitConfigDrive != nil
+	}
+	switch {
+	case m.NoCloud != nil && !noCloud:
+		return field.ErrorList{field.Invalid(path.Child("noCloud"), "{}", "needs a volume with cloudInitNoCloud")}
+	case m.ConfigDrive != nil && !configDrive:
+		return field.ErrorList{field.Invalid(path.Child("configDrive"), "{}", "needs a volume with cloudInitConfigDrive")}
+	case m.QemuGuestAgent != nil && len(m.QemuGuestAgent.Users) == 0:
+		return field.ErrorList{field.Required(path.Child("qemuGuestAgent", "users"), "must name the guest's users that get the keys")}
+	}
+	return nil
 }
 
 // objectName wants what an object may be called, which is harmless as the name of a file.

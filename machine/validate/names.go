@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,9 @@ const (
 	// maxValue is the most bytes of a value that an error repeats.
 	maxValue = 128
 )
+
+// devices63 are the names of devices.
+var devices63 = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 // label wants a DNS label. Whatever is one is harmless as the name of a file.
 func label(at *field.Path, name string) field.ErrorList {
@@ -41,6 +45,18 @@ func linkName(at *field.Path, name string) field.ErrorList {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
 	if other || len(name) > maxName {
+		return field.ErrorList{field.Invalid(at, short(name), "must be "+right)}
+	}
+	return nil
+}
+
+// deviceName wants what a device may be called: libvirt knows the device by it.
+func deviceName(at *field.Path, name string) field.ErrorList {
+	const right = "letters, digits, '-', '_' and '.', the first a letter or digit, at most 63 characters, such as tablet-1"
+	if name == "" {
+		return field.ErrorList{field.Required(at, "must be "+right)}
+	}
+	if !devices63.MatchString(name) {
 		return field.ErrorList{field.Invalid(at, short(name), "must be "+right)}
 	}
 	return nil

@@ -3,17 +3,19 @@ package validate
 import (
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/mac"
 )
 
 const (
 	// gatewayMAC is the address of the Pod's end of a masqueraded interface.
 	gatewayMAC = "02:00:00:00:00:00"
-	rightMAC   = "must be six bytes in hexadecimal, such as 02:00:5e:00:53:0a"
 )
 
 var (
@@ -55,6 +57,8 @@ func nic(path *field.Path, n *v1.Interface, network *v1.Network) field.ErrorList
 	if n.PciAddress != "" {
 		errs = append(errs, pciAddress(path.Child("pciAddress"), n.PciAddress)...)
 	}
+	errs = append(errs, link(path.Child("state"), n, network)...)
+	errs = append(errs, dhcp(path.Child("dhcpOptions"), n.DHCPOptions)...)
 	return append(errs, ports(path.Child("ports"), n.Ports)...)
 }
 
@@ -112,6 +116,45 @@ func ports(path *field.Path, list []v1.Port) field.ErrorList {
 	return errs
 }
 
+// link checks a state that not every interface can have.
+func link(path *field.Path, n *v1.Interface, network *v1.Network) field.ErrorList {
+	first := network != nil && (network.Pod != nil || network.Multus != nil && network.Multus.Default)
+	switch {
+	case n.State == v1.InterfaceStateAbsent && (n.Bridge == nil || first):
+		return field.ErrorList{field.Invalid(path, n.State,
+			"takes away only an interface with bridge: {} that isn't of the Pod's or the default network")}
+	case n.SRIOV != nil && (n.State == v1.InterfaceStateLinkUp || n.State == v1.InterfaceStateLinkDown):
+		return field.ErrorList{field.Invalid(path, n.State, "must be left out of an interface with sriov: its link can't be set")}
+	}
+	return nil
+}
+
+func dhcp(path *field.Path, o *v1.DHCPOptions) field.ErrorList {
+	if o == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	first := map[int]int{}
+	for i, option := range o.PrivateOptions {
+		at := path.Child("privateOptions").Index(i).Child("option")
+		if option.Option < 224 || option.Option > 254 {
+			errs = append(errs, field.Invalid(at, option.Option, "must be a private option, from 224 to 254"))
+		}
+		if other, seen := first[option.Option]; seen {
+			err := field.Duplicate(at, option.Option)
+			err.Detail = fmt.Sprintf("must be unique: privateOptions[%d] is it too", other)
+			errs = append(errs, err)
+		}
+		first[option.Option] = i
+	}
+	for i, server := range o.NTPServers {
+		if a, err := netip.ParseAddr(server); err != nil || !a.Is4() {
+			errs = append(errs, field.Invalid(path.Child("ntpServers").Index(i), short(server), "must be an IPv4 address, such as 192.0.2.123"))
+		}
+	}
+	return errs
+}
+
 // networks checks networks, and that each has an interface of its name.
 func networks(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
 	used := map[string]bool{}
@@ -131,6 +174,7 @@ func networks(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.Error
 		}
 		errs = append(errs, wrong...)
 		errs = append(errs, exactlyOne(at, n.NetworkSource)...)
+		errs = append(errs, subnets(at.Child("pod"), n.Pod)...)
 		if n.Multus != nil && n.Multus.NetworkName == "" {
 			errs = append(errs, field.Required(at.Child("multus", "networkName"),
 				"must be the name of a NetworkAttachmentDefinition, with its namespace before a '/' if that is another one"))
@@ -149,16 +193,12 @@ func networks(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.Error
 }
 
 func macAddress(path *field.Path, n *v1.Interface) field.ErrorList {
-	mac, first, ok := parseMAC(n.MacAddress)
+	address, err := mac.Parse(n.MacAddress)
 	switch {
-	case !ok:
-		return field.ErrorList{field.Invalid(path, short(n.MacAddress), rightMAC)}
-	case first&1 != 0:
-		return field.ErrorList{field.Invalid(path, n.MacAddress, "is a group address; "+rightMAC)}
-	case mac == "00:00:00:00:00:00":
-		return field.ErrorList{field.Invalid(path, n.MacAddress, "is no address; "+rightMAC)}
-	case mac == gatewayMAC && n.Masquerade != nil:
-		return field.ErrorList{field.Invalid(path, n.MacAddress, "is the gateway's own; "+rightMAC)}
+	case err != nil:
+		return field.ErrorList{field.Invalid(path, short(n.MacAddress), err.Error())}
+	case address == gatewayMAC && n.Masquerade != nil:
+		return field.ErrorList{field.Invalid(path, n.MacAddress, "is the gateway's own; "+mac.ErrFormat.Error())}
 	}
 	return nil
 }
@@ -167,38 +207,19 @@ func distinctMACs(path *field.Path, list []v1.Interface) field.ErrorList {
 	var errs field.ErrorList
 	first := map[string]string{}
 	for i := range list {
-		mac, _, ok := parseMAC(list[i].MacAddress)
-		if !ok {
+		address, err := mac.Parse(list[i].MacAddress)
+		if err != nil {
 			continue
 		}
-		if other, seen := first[mac]; seen {
+		if other, seen := first[address]; seen {
 			err := field.Duplicate(path.Index(i).Child("macAddress"), list[i].MacAddress)
 			err.Detail = fmt.Sprintf("interface %q must not have the address of interface %q", short(list[i].Name), short(other))
 			errs = append(errs, err)
 			continue
 		}
-		first[mac] = list[i].Name
+		first[address] = list[i].Name
 	}
 	return errs
-}
-
-// parseMAC reads six bytes with ':' or '-' between them. It returns them in lower case with ':', and the
-// first byte.
-func parseMAC(s string) (mac string, first byte, ok bool) {
-	if len(s) != 17 || strings.Count(s, ":") != 5 && strings.Count(s, "-") != 5 {
-		return "", 0, false
-	}
-	parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '-' })
-	bytes, err := hex.DecodeString(strings.Join(parts, ""))
-	if err != nil || len(parts) != 6 || len(bytes) != 6 {
-		return "", 0, false
-	}
-	for _, part := range parts {
-		if len(part) != 2 {
-			return "", 0, false
-		}
-	}
-	return strings.ToLower(strings.Join(parts, ":")), bytes[0], true
 }
 
 // pciAddress wants domain:bus:slot.function in hexadecimal.

@@ -53,10 +53,10 @@ func TestInterfaces(t *testing.T) {
 }
 
 func TestMACSpellings(t *testing.T) {
-	right := []string{"02:00:5e:00:53:0a", "02:00:5E:00:53:0A", "02-00-5e-00-53-0a"}
+	right := []string{"02:00:5e:00:53:0a", "02:00:5E:00:53:0A", "02-00-5e-00-53-0a", "0200.5e00.530a"}
 	wrong := []string{
 		"02:00:5e:00:53", "02:00:5e:00:53:0a:0b:0c", "02:00:5e:00:53:0g", "01:00:5e:00:53:0a", "02:00:00:00:00:00",
-		"00:00:00:00:00:00", "0200.5e00.530a", "02:00:5e:00:53:-a", "2:00:5e:00:53:0aa", "02:00-5e:00:53:0a",
+		"00:00:00:00:00:00", "02:00:5e:00:53:-a", "2:00:5e:00:53:0aa", "02:00-5e:00:53:0a",
 	}
 	over := `{domain: {devices: {interfaces: [{name: net, masquerade: {}, macAddress: %q}]}}}`
 	for _, mac := range right {

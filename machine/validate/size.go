@@ -12,6 +12,8 @@ import (
 const (
 	// minMemory is the least guest memory, in bytes: less is a forgotten unit.
 	minMemory = 1000 * 1000
+	// maxAmount, 1 Pi, is the most bytes of anything: more than a node has, and sums of it stay numbers of 64 bits.
+	maxAmount = 1 << 50
 	// maxVCPUs is the most virtual CPUs that QEMU's q35 machine takes.
 	maxVCPUs = 4096
 )
@@ -42,6 +44,9 @@ func memory(domain *field.Path, d *v1.DomainSpec, from supplies) field.ErrorList
 		errs = append(errs, field.Invalid(path.Child("maxGuest"), most.String(),
 			fmt.Sprintf("must be at least the guest's memory, %s", guest.String())))
 	}
+	if most := d.Memory.MaxGuest; most != nil && most.CmpInt64(maxAmount) > 0 {
+		errs = append(errs, field.Invalid(path.Child("maxGuest"), most.String(), "must be at most 1Pi"))
+	}
 	total := guest
 	for _, other := range []*resource.Quantity{&asked, &limit} {
 		if total == nil && !other.IsZero() {
@@ -57,7 +62,7 @@ func hugepages(path *field.Path, pages *v1.Hugepages, total *resource.Quantity) 
 		return nil
 	}
 	size, err := resource.ParseQuantity(pages.PageSize)
-	if err != nil || size.Sign() <= 0 {
+	if err != nil || len(amount(path, size, 1)) > 0 {
 		return field.ErrorList{field.Invalid(path, short(pages.PageSize), "must be a page size, such as 2Mi or 1Gi")}
 	}
 	if total == nil || total.Sign() <= 0 || total.Value()%size.Value() == 0 {
@@ -67,7 +72,7 @@ func hugepages(path *field.Path, pages *v1.Hugepages, total *resource.Quantity) 
 		fmt.Sprintf("must divide the guest's memory, %s", total.String()))}
 }
 
-// amount wants a whole number of bytes, at least least.
+// amount wants a whole number of bytes, at least least and at most maxAmount.
 func amount(path *field.Path, q resource.Quantity, least int64) field.ErrorList {
 	value, whole := q.String(), q.DeepCopy()
 	switch {
@@ -76,6 +81,8 @@ func amount(path *field.Path, q resource.Quantity, least int64) field.ErrorList 
 	case !whole.RoundUp(0):
 		return field.ErrorList{field.Invalid(path, value,
 			"must be whole bytes: m stands for thousandths; M is a million bytes, Mi 1048576")}
+	case q.CmpInt64(maxAmount) > 0:
+		return field.ErrorList{field.Invalid(path, value, "must be at most 1Pi")}
 	case q.CmpInt64(least) >= 0:
 		return nil
 	case q.IsZero():
@@ -110,8 +117,11 @@ func requirement(path *field.Path, name k8sv1.ResourceName, q resource.Quantity)
 	if name == k8sv1.ResourceMemory {
 		return amount(path, q, minMemory)
 	}
-	if q.Sign() < 0 {
+	switch {
+	case q.Sign() < 0:
 		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative, such as 500m or 2")}
+	case q.CmpInt64(maxVCPUs) > 0: // a machine that names no count has as many virtual CPUs
+		return field.ErrorList{field.Invalid(path, q.String(), fmt.Sprintf("must be at most %d", maxVCPUs))}
 	}
 	return nil
 }
@@ -137,7 +147,13 @@ func cpu(path *field.Path, c *v1.CPU) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("sockets"), int64(c.Sockets),
 			fmt.Sprintf("must be at most maxSockets, %d", c.MaxSockets)))
 	}
+	if c.Model != "" && !devices63.MatchString(c.Model) {
+		errs = append(errs, field.Invalid(path.Child("model"), short(c.Model), "must be a model that nodes have, such as host-model or Skylake-Client"))
+	}
 	for i, f := range c.Features {
+		if !devices63.MatchString(f.Name) {
+			errs = append(errs, field.Invalid(path.Child("features").Index(i).Child("name"), short(f.Name), "must be a feature that nodes have, such as vmx"))
+		}
 		errs = append(errs, oneOf(path.Child("features").Index(i).Child("policy"), f.Policy, featurePolicies)...)
 	}
 	if c.IsolateEmulatorThread && !c.DedicatedCPUPlacement {

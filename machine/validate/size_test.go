@@ -15,6 +15,7 @@ func TestMemoryInEveryUnit(t *testing.T) {
 		"-1Gi": "must not be negative",
 		"0":    "must be more than 0",
 		"0Gi":  "must be more than 0",
+		"1Pi":  "", "1025Ti": "must be at most 1Pi", "9Ei": "must be at most 1Pi", "99999999999999999999Ei": "must be at most 1Pi",
 	}
 	for amount, part := range amounts {
 		t.Run(amount, func(t *testing.T) {
@@ -46,6 +47,11 @@ func TestMemory(t *testing.T) {
 		"pages alone":       {`{domain: {memory: {guest: null, hugepages: {pageSize: 2Mi}}}}`, nil},
 		"odd pages":         {`{domain: {memory: {hugepages: {pageSize: 1Gi}}}}`, []string{`domain.memory.hugepages.pageSize "1Gi": must divide the guest's memory, 128Mi`}},
 		"no pages":          {`{domain: {memory: {hugepages: {pageSize: "0"}}}}`, []string{"domain.memory.hugepages.pageSize 2Mi or 1Gi"}},
+		"endless pages":     {`{domain: {memory: {hugepages: {pageSize: "1e99"}}}}`, []string{"domain.memory.hugepages.pageSize 2Mi or 1Gi"}},
+		"every cpu":         {`{domain: {resources: {requests: {cpu: 4Ki}}}}`, nil},
+		"a million cpus":    {`{domain: {resources: {requests: {cpu: 1M}}}}`, []string{`domain.resources.requests.cpu "1M": must be at most 4096`}},
+		"odd model":         {`{domain: {cpu: {model: "../host"}}}`, []string{"domain.cpu.model must be a model that nodes have"}},
+		"odd feature":       {`{domain: {cpu: {features: [{name: "a,b"}]}}}`, []string{"domain.cpu.features[0].name must be a feature that nodes have"}},
 	}.run(t)
 }
 

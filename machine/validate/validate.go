@@ -17,6 +17,9 @@ func VM(vm *v1.VirtualMachine) field.ErrorList {
 	if vm.Spec.Template == nil {
 		return append(errs, field.Required(path.Child("template"), "must hold the machine to run"))
 	}
+	errs = append(errs, metadata(path.Child("template", "metadata"), vm.Spec.Template.ObjectMeta)...)
+	errs = append(errs, matchers(path, &vm.Spec)...)
+	errs = append(errs, claims(path.Child("dataVolumeTemplates"), &vm.Spec)...)
 	supplied := supplies{instancetype: vm.Spec.Instancetype != nil, preference: vm.Spec.Preference != nil}
 	return append(errs, machine(path.Child("template", "spec"), &vm.Spec.Template.Spec, supplied)...)
 }
@@ -40,7 +43,17 @@ func machine(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supplie
 	errs = append(errs, memory(domain, &spec.Domain, from)...)
 	errs = append(errs, resources(domain.Child("resources"), spec.Domain.Resources)...)
 	errs = append(errs, cpu(domain.Child("cpu"), spec.Domain.CPU)...)
+	errs = append(errs, dedicated(domain, spec, from)...)
+	errs = append(errs, growth(domain, spec)...)
 	errs = append(errs, firmware(domain, &spec.Domain, from)...)
+	errs = append(errs, tables(domain.Child("firmware", "acpi"), spec)...)
+	errs = append(errs, chassis(domain.Child("chassis"), spec.Domain.Chassis)...)
+	errs = append(errs, clock(domain.Child("clock"), spec.Domain.Clock)...)
+	errs = append(errs, features(domain, &spec.Domain)...)
+	errs = append(errs, confidential(path, spec)...)
+	errs = append(errs, arm(path, spec)...)
+	errs = append(errs, ioThreads(domain, &spec.Domain)...)
+	errs = append(errs, devices(domain.Child("devices"), spec)...)
 	errs = append(errs, disks(domain.Child("devices"), spec)...)
 	errs = append(errs, interfaces(domain.Child("devices", "interfaces"), spec)...)
 	errs = append(errs, bootOrder(domain.Child("devices"), &spec.Domain.Devices)...)

@@ -113,7 +113,7 @@ func TestWhenAMachineRuns(t *testing.T) {
 		"unknown":        {`spec: {runStrategy: Sometimes}`, []string{`/spec.runStrategy "Sometimes": supported values: "Always", "Halted"`}},
 		"no template":    {`spec: {template: null}`, []string{"/spec.template Required"}},
 		"grace":          {`{terminationGracePeriodSeconds: 0}`, nil},
-		"negative grace": {`{terminationGracePeriodSeconds: -1}`, []string{"terminationGracePeriodSeconds -1: must be 0 or more"}},
+		"negative grace": {`{terminationGracePeriodSeconds: -1}`, []string{"terminationGracePeriodSeconds -1: must be from 0 to"}},
 		"start strategy": {`{startStrategy: Later}`, []string{`startStrategy "Later"`}},
 		"eviction":       {`{evictionStrategy: Move}`, []string{`evictionStrategy "Move"`}},
 		"architecture":   {`{architecture: vax}`, []string{`architecture "vax"`}},
@@ -131,7 +131,7 @@ func TestWhatAMachineIsCalled(t *testing.T) {
 		"probe":            {`{livenessProbe: {}}`, []string{"livenessProbe must have one of exec, guestAgentPing, httpGet, tcpSocket"}},
 		"two probes":       {`{readinessProbe: {guestAgentPing: {}, tcpSocket: {port: 1}}}`, []string{"readinessProbe guestAgentPing, tcpSocket"}},
 		"no credentials":   {`{accessCredentials: [{}]}`, []string{"accessCredentials[0] sshPublicKey, userPassword"}},
-		"credential place": {`{accessCredentials: [{sshPublicKey: {source: {secret: {secretName: ../x}}, propagationMethod: {noCloud: {}}}}]}`, []string{"accessCredentials[0].sshPublicKey.source.secret.secretName \"../x\""}},
+		"credential place": {`{accessCredentials: [{sshPublicKey: {source: {secret: {secretName: ../x}}, propagationMethod: {qemuGuestAgent: {users: [root]}}}}]}`, []string{"accessCredentials[0].sshPublicKey.source.secret.secretName \"../x\""}},
 	}.run(t)
 }
 

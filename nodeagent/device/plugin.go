@@ -21,10 +21,12 @@ type Device struct {
 	Path string
 }
 
-// KVM and Tun are the devices of a launcher.
+// Devices of a launcher.
 var (
-	KVM = Device{Name: "kvm", Resource: names.KVMDevice, Path: "/dev/kvm"}
-	Tun = Device{Name: "tun", Resource: names.TunDevice, Path: "/dev/net/tun"}
+	KVM   = Device{Name: "kvm", Resource: names.KVMDevice, Path: "/dev/kvm"}
+	Tun   = Device{Name: "tun", Resource: names.TunDevice, Path: "/dev/net/tun"}
+	Vhost = Device{Name: "vhost-net", Resource: names.VhostDevice, Path: "/dev/vhost-net"}
+	Vsock = Device{Name: "vhost-vsock", Resource: names.VsockDevice, Path: "/dev/vhost-vsock"}
 )
 
 // plugin serves one device to the kubelet. A device can be shared without end; count is what the kubelet is told.

@@ -9,11 +9,13 @@ import (
 	"google.golang.org/grpc/status"
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/kube/settings"
 	"virtstack.io/virtstack/machine/names"
 	"virtstack.io/virtstack/nodeagent/guest/plan"
 	"virtstack.io/virtstack/nodeagent/link"
@@ -22,9 +24,16 @@ import (
 // errStale ends a round whose cache the API server contradicts.
 var errStale = errors.New("the cache is behind the API server")
 
-// Network prepares a Pod's network for its guest.
+// Network is what the loop asks of the Pods' networks.
 type Network interface {
+	// Prepare prepares a Pod's network for its guest.
 	Prepare(ctx context.Context, pod *k8sv1.Pod, vmi *v1.VirtualMachineInstance) ([]*guestv1.Interface, error)
+	// Advertise tells the guest in a Pod of its IPv6 router until Keep is called without the Pod.
+	Advertise(ctx context.Context, pod *k8sv1.Pod, vmi *v1.VirtualMachineInstance) error
+	// Advertised tells whether that is being done.
+	Advertised(pod types.UID) bool
+	// Keep ends what is done for a VMI in other Pods than these.
+	Keep(vmi types.NamespacedName, pods ...types.UID)
 }
 
 func (c *Controller) act(ctx context.Context, vmi *v1.VirtualMachineInstance, actions []plan.Action) error {
@@ -41,6 +50,8 @@ func (c *Controller) one(ctx context.Context, vmi *v1.VirtualMachineInstance, a 
 	switch a := a.(type) {
 	case plan.Start:
 		return c.start(ctx, vmi, a.Pod)
+	case plan.Advertise:
+		return c.Network.Advertise(ctx, a.Pod, vmi)
 	case plan.Press:
 		err := c.stop(ctx, vmi, a.Pod, (*link.Link).Shutdown)
 		if errors.Is(err, errStale) {
@@ -75,6 +86,10 @@ func (c *Controller) start(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	if err != nil {
 		return fmt.Errorf("preparing the network: %w", err)
 	}
+	node, err := c.facts(ctx, pod)
+	if err != nil {
+		return err
+	}
 	bare := vmi.DeepCopy()
 	bare.ManagedFields = nil
 	raw, err := json.Marshal(bare)
@@ -87,10 +102,22 @@ func (c *Controller) start(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	}
 	_, err = to.Sync(ctx, &guestv1.SyncVirtualMachineRequest{
 		Vmi:        raw,
-		Node:       &guestv1.NodeFacts{Name: c.Node, Kvm: c.Facts.KVM && asksForKVM(pod), CapabilityCache: c.Facts.Cache},
+		Node:       node,
 		Interfaces: interfaces,
 	})
 	return told(err)
+}
+
+// facts are what the launcher in a Pod is told of this node and of the configuration.
+func (c *Controller) facts(ctx context.Context, pod *k8sv1.Pod) (*guestv1.NodeFacts, error) {
+	cfg, err := settings.Read(ctx, c.Cache)
+	if err != nil {
+		return nil, err
+	}
+	return &guestv1.NodeFacts{
+		Name: c.Node, Kvm: c.Facts.KVM && asksForKVM(pod), CapabilityCache: c.Facts.Cache,
+		BalloonPeriod: &cfg.BalloonPeriod, KeepFreePages: cfg.KeepFreePages,
+	}, nil
 }
 
 // stop stops a guest after the API server has confirmed that its VMI is being deleted, or is gone: never on the word of

@@ -49,7 +49,7 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	vmi := &v1.VirtualMachineInstance{}
 	err := c.Cache.Get(ctx, key, vmi)
 	if apierrors.IsNotFound(err) || err == nil && !plan.Ours(c.Node, vmi) {
-		return time.Time{}, c.Launchers.Keep(key)
+		return time.Time{}, c.keep(key)
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading VMI %s: %w", key, err)
@@ -93,17 +93,23 @@ func (c *Controller) observe(ctx context.Context, vmi *v1.VirtualMachineInstance
 	seen := plan.Seen{Node: c.Node, VMI: defaults.Instance(vmi, cfg), Pod: plan.LauncherOf(c.Node, vmi, pods.Items)}
 	key := client.ObjectKeyFromObject(vmi)
 	if seen.Pod == nil {
-		return seen, c.Launchers.Keep(key)
+		return seen, c.keep(key)
 	}
-	if err := c.Launchers.Keep(key, seen.Pod.UID); err != nil {
+	if err := c.keep(key, seen.Pod.UID); err != nil {
 		return plan.Seen{}, err
 	}
 	_, said := c.Launchers.Link(seen.Pod.UID)
-	seen.Guest, seen.Silent = said.State, said.Since
+	seen.Guest, seen.Silent, seen.Advertised = said.State, said.Since, c.Network.Advertised(seen.Pod.UID)
 	if said.Err != nil {
 		seen.Loss = reason(said.Err)
 	}
 	return seen, nil
+}
+
+// keep listens to the launchers in these Pods of a VMI, and ends what is held of its others.
+func (c *Controller) keep(vmi types.NamespacedName, pods ...types.UID) error {
+	c.Network.Keep(vmi, pods...)
+	return c.Launchers.Keep(vmi, pods...)
 }
 
 // write makes the status what the plan says and tells its events. It reports false where the cache was behind or

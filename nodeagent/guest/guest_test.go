@@ -54,6 +54,10 @@ func (l *launcher) Act(_ context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 
 type noNetwork struct{}
 
+func (noNetwork) Advertise(context.Context, *k8sv1.Pod, *v1.VirtualMachineInstance) error { return nil }
+func (noNetwork) Advertised(types.UID) bool                                               { return true }
+func (noNetwork) Keep(types.NamespacedName, ...types.UID)                                 {}
+
 func (noNetwork) Prepare(context.Context, *k8sv1.Pod, *v1.VirtualMachineInstance) ([]*guestv1.Interface, error) {
 	return nil, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"virtstack.io/virtstack/machine/names"
 )
 
 // ErrNotThePods is returned, and nothing done, where a network namespace is not proven to be the Pod's.
@@ -52,6 +54,9 @@ func proveForeign(ns *os.File) error {
 
 func proveAddress(h *netlink.Handle, want []netip.Addr) error {
 	link, err := h.LinkByName(Uplink)
+	if err != nil { // between two steps of handOver
+		link, err = h.LinkByName(names.WiringOf(Uplink).Stand)
+	}
 	if err != nil {
 		return fmt.Errorf("no %s: %w", Uplink, errors.Join(err, ErrNotThePods))
 	}

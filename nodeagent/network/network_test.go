@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	podIP    = "10.99.0.2"
-	clientIP = "10.99.0.1"
-	guestIP  = "10.0.2.2"
+	podIP, podIP6       = "10.99.0.2", "fd99::2"
+	clientIP, clientIP6 = "10.99.0.1", "fd99::1"
+	guestIP, guestIP6   = "10.0.2.2", "fd10:0:2::2"
 )
 
 // namespace makes a network namespace that goes with the test.
@@ -75,6 +75,9 @@ func raise(t *testing.T, ns *os.File, name, cidr, gateway string) {
 		var errs []error
 		if cidr != "" {
 			addr, err := netlink.ParseAddr(cidr)
+			if addr.IP.To4() == nil {
+				addr.Flags = addressInUse // no time is lost on asking whether others have it
+			}
 			errs = append(errs, err, netlink.AddrAdd(link, addr))
 		}
 		errs = append(errs, netlink.LinkSetUp(link))
@@ -91,20 +94,41 @@ func cluster(t *testing.T, ports []Port) (client, pod, guest *os.File) {
 	client, pod, guest = namespace(t), namespace(t), namespace(t)
 	wire(t, client, "veth0", pod, Uplink)
 	raise(t, client, "veth0", clientIP+"/24", "")
+	raise(t, client, "veth0", clientIP6+"/64", "")
 	raise(t, pod, Uplink, podIP+"/24", clientIP)
-	_, err := Prepare(pod, Addresses([]string{podIP}), ports)
+	raise(t, pod, Uplink, podIP6+"/64", clientIP6)
+	raise(t, pod, "lo", "", "")
+	_, err := Prepare(pod, Addresses([]string{podIP, podIP6}), ports)
 	must(t, err)
+	plugIn(t, pod, guest, "")
+	raise(t, guest, "eth0", guestIP+"/24", "10.0.2.1")
+	raise(t, guest, "eth0", guestIP6+"/120", "fd10:0:2::1")
+	return client, pod, guest
+}
+
+// plugIn puts the guest's cable, by which it has eth0 of that MAC, into the Pod's bridge.
+func plugIn(t *testing.T, pod, guest *os.File, mac string) {
+	t.Helper()
 	wire(t, pod, "cable", guest, "eth0")
 	must(t, onThread(pod, func() error {
 		cable, err1 := netlink.LinkByName("cable")
-		bridge, err2 := netlink.LinkByName("k6t-default")
+		bridge, err2 := netlink.LinkByName("k6t-eth0")
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
 		return errors.Join(netlink.LinkSetMaster(cable, bridge), netlink.LinkSetUp(cable))
 	}))
-	raise(t, guest, "eth0", guestIP+"/24", "10.0.2.1")
-	return client, pod, guest
+	if mac == "" {
+		return
+	}
+	must(t, onThread(guest, func() error {
+		eth0, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		address, err := net.ParseMAC(mac)
+		return errors.Join(err, netlink.LinkSetHardwareAddr(eth0, address))
+	}))
 }
 
 // call dials from one namespace to a listener in another and returns whom the listener saw.
@@ -112,7 +136,7 @@ func call(t *testing.T, from *os.File, dial string, at *os.File, listen string) 
 	t.Helper()
 	var l net.Listener
 	must(t, onThread(at, func() (err error) {
-		l, err = net.Listen("tcp4", listen)
+		l, err = net.Listen("tcp", listen)
 		return err
 	}))
 	defer l.Close()
@@ -126,7 +150,7 @@ func call(t *testing.T, from *os.File, dial string, at *os.File, listen string) 
 		c.Close()
 	}()
 	err = onThread(from, func() error {
-		c, err := net.DialTimeout("tcp4", dial, 2*time.Second)
+		c, err := net.DialTimeout("tcp", dial, 4*time.Second)
 		if err != nil {
 			return err
 		}
@@ -148,16 +172,48 @@ func layout(t *testing.T, ports ...v1.Port) []Port {
 func TestTheGuestIsReachedAtThePodsAddress(t *testing.T) {
 	ports := layout(t)
 	client, pod, guest := cluster(t, ports)
-	if got, err := call(t, client, podIP+":80", guest, guestIP+":80"); err != nil || got != clientIP {
-		t.Errorf("into the guest: got %q, %v", got, err)
+	check := func(when string) {
+		t.Helper()
+		for name, tc := range map[string]struct {
+			from     *os.File
+			dial     string
+			at       *os.File
+			listen   string
+			wantPeer string
+		}{
+			"into the guest":         {client, podIP + ":80", guest, guestIP + ":80", clientIP},
+			"out of the guest":       {guest, clientIP + ":81", client, clientIP + ":81", podIP},
+			"from the Pod itself":    {pod, "127.0.0.1:82", guest, guestIP + ":82", "10.0.2.1"},
+			"into the guest, IPv6":   {client, "[" + podIP6 + "]:80", guest, "[" + guestIP6 + "]:80", clientIP6},
+			"out of the guest, IPv6": {guest, "[" + clientIP6 + "]:81", client, "[" + clientIP6 + "]:81", podIP6},
+		} {
+			if got, err := call(t, tc.from, tc.dial, tc.at, tc.listen); err != nil || got != tc.wantPeer {
+				t.Errorf("%s, %s: got %q, %v; want %q", when, name, got, err, tc.wantPeer)
+			}
+		}
 	}
-	if got, err := call(t, guest, clientIP+":81", client, clientIP+":81"); err != nil || got != podIP {
-		t.Errorf("out of the guest: got %q, %v", got, err)
-	}
+	check("prepared once")
 	_, err := Prepare(pod, Addresses([]string{podIP}), ports)
 	must(t, err)
-	if got, err := call(t, client, podIP+":80", guest, guestIP+":80"); err != nil || got != clientIP {
-		t.Errorf("prepared twice: got %q, %v", got, err)
+	check("prepared twice")
+}
+
+// The bridge routes loopback addresses, for port forwards into the Pod: the guest must not profit.
+func TestTheGuestDoesNotReachThePodsLoopback(t *testing.T) {
+	_, pod, guest := cluster(t, layout(t))
+	must(t, onThread(guest, func() error {
+		_, loopback, _ := net.ParseCIDR("127.0.0.0/8")
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: loopback, Gw: net.ParseIP("10.0.2.1")}); err != nil {
+			return err
+		}
+		return set("net/ipv4/conf/eth0/route_localnet", "1")
+	}))
+	if got, err := call(t, guest, "127.0.0.1:90", pod, "127.0.0.1:90"); err == nil {
+		t.Errorf("reached as %q", got)
 	}
 }
 
@@ -192,14 +248,14 @@ func TestDevicesAreTheSameHoweverOftenPrepared(t *testing.T) {
 		}
 	}
 	must(t, onThread(pod, func() error {
-		tap, err := netlink.LinkByName("tap-default")
+		tap, err := netlink.LinkByName("tap0")
 		if err != nil {
 			return err
 		}
 		if o := tap.(*netlink.Tuntap); o.Owner != 107 || o.Group != 107 {
 			t.Errorf("tap is owned by %d:%d", o.Owner, o.Group)
 		}
-		bridge, err := netlink.LinkByName("k6t-default")
+		bridge, err := netlink.LinkByName("k6t-eth0")
 		if err == nil && bridge.Attrs().HardwareAddr.String() != "02:00:00:00:00:00" {
 			t.Errorf("bridge has MAC %s", bridge.Attrs().HardwareAddr)
 		}

@@ -142,7 +142,7 @@ func TestAStoppingNodeAgentSaysSo(t *testing.T) {
 	s.open.Wait()
 }
 
-// Case 42c: a client that goes without a word leaves nothing behind.
+// A client that goes without a word leaves nothing behind. Source: kubevirt/kubevirt#6493.
 func TestAClientThatGoesFreesTheConsole(t *testing.T) {
 	ours, theirs := net.Pipe()
 	s, url, _ := serve(t, to(theirs))

@@ -83,7 +83,7 @@ func (x State_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State_Phase.Descriptor instead.
 func (State_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6, 0}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type State_StopReason int32
@@ -142,7 +142,7 @@ func (x State_StopReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State_StopReason.Descriptor instead.
 func (State_StopReason) EnumDescriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6, 1}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9, 1}
 }
 
 type SyncVirtualMachineRequest struct {
@@ -279,8 +279,12 @@ type NodeFacts struct {
 	// Files of libvirt's QEMU capability cache, made by "virt-launcher probe" from the same image on this node; empty
 	// when there are none. Keys are file names without a directory.
 	CapabilityCache map[string][]byte `protobuf:"bytes,3,rep,name=capability_cache,json=capabilityCache,proto3" json:"capability_cache,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How often guests are asked for their memory figures, in seconds; 0: never; absent: as the launcher likes.
+	BalloonPeriod *uint32 `protobuf:"varint,50,opt,name=balloon_period,json=balloonPeriod,proto3,oneof" json:"balloon_period,omitempty"`
+	// Pages that guests don't use are not given back to the node.
+	KeepFreePages bool `protobuf:"varint,51,opt,name=keep_free_pages,json=keepFreePages,proto3" json:"keep_free_pages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeFacts) Reset() {
@@ -334,6 +338,20 @@ func (x *NodeFacts) GetCapabilityCache() map[string][]byte {
 	return nil
 }
 
+func (x *NodeFacts) GetBalloonPeriod() uint32 {
+	if x != nil && x.BalloonPeriod != nil {
+		return *x.BalloonPeriod
+	}
+	return 0
+}
+
+func (x *NodeFacts) GetKeepFreePages() bool {
+	if x != nil {
+		return x.KeepFreePages
+	}
+	return false
+}
+
 // Interface is one network interface of the guest as the node agent has prepared it.
 type Interface struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -346,7 +364,11 @@ type Interface struct {
 	// Bytes; 0 leaves QEMU's default.
 	Mtu uint32 `protobuf:"varint,4,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	// What the launcher's DHCP server hands out on this interface; absent: no server.
-	Lease         *Lease `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease *Lease `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	// How many queues the tap device was made for; 0 or 1: one, made without IFF_MULTI_QUEUE.
+	Queues uint32 `protobuf:"varint,10,opt,name=queues,proto3" json:"queues,omitempty"`
+	// What the launcher's DHCPv6 server hands out; absent: no server.
+	Lease6        *Lease6 `protobuf:"bytes,11,opt,name=lease6,proto3" json:"lease6,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -416,24 +438,111 @@ func (x *Interface) GetLease() *Lease {
 	return nil
 }
 
+func (x *Interface) GetQueues() uint32 {
+	if x != nil {
+		return x.Queues
+	}
+	return 0
+}
+
+func (x *Interface) GetLease6() *Lease6 {
+	if x != nil {
+		return x.Lease6
+	}
+	return nil
+}
+
+// Lease6 is an IPv6 lease; routers are told of by the node agent's router advertisements.
+type Lease6 struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bridge on which the launcher answers DHCPv6.
+	Bridge string `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	// Address of the guest, such as fd10:0:2::2.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// MAC address of the bridge, by which the server is known to clients.
+	ServerMac     string `protobuf:"bytes,3,opt,name=server_mac,json=serverMac,proto3" json:"server_mac,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lease6) Reset() {
+	*x = Lease6{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lease6) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lease6) ProtoMessage() {}
+
+func (x *Lease6) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lease6.ProtoReflect.Descriptor instead.
+func (*Lease6) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Lease6) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
+func (x *Lease6) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Lease6) GetServerMac() string {
+	if x != nil {
+		return x.ServerMac
+	}
+	return ""
+}
+
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bridge on which the launcher answers DHCP.
 	Bridge string `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
 	// Address of the guest with prefix length, such as 10.0.2.2/24.
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	// Address of the bridge, which is the guest's gateway and DHCP server.
-	Gateway       string   `protobuf:"bytes,3,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	DnsServers    []string `protobuf:"bytes,4,rep,name=dns_servers,json=dnsServers,proto3" json:"dns_servers,omitempty"`
-	DnsSearch     []string `protobuf:"bytes,5,rep,name=dns_search,json=dnsSearch,proto3" json:"dns_search,omitempty"`
-	Hostname      string   `protobuf:"bytes,6,opt,name=hostname,proto3" json:"hostname,omitempty"`
+	// The guest's default gateway; empty: it has none.
+	Gateway    string   `protobuf:"bytes,3,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	DnsServers []string `protobuf:"bytes,4,rep,name=dns_servers,json=dnsServers,proto3" json:"dns_servers,omitempty"`
+	DnsSearch  []string `protobuf:"bytes,5,rep,name=dns_search,json=dnsSearch,proto3" json:"dns_search,omitempty"`
+	Hostname   string   `protobuf:"bytes,6,opt,name=hostname,proto3" json:"hostname,omitempty"`
+	// Address by which the DHCP server is known; empty: the gateway's.
+	Server string `protobuf:"bytes,10,opt,name=server,proto3" json:"server,omitempty"`
+	// Routes beside the default one and that of the address's own network.
+	Routes []*Route `protobuf:"bytes,11,rep,name=routes,proto3" json:"routes,omitempty"`
+	// Whoever asks on the bridge is answered, not only the guest's own MAC address.
+	AnyClient bool `protobuf:"varint,12,opt,name=any_client,json=anyClient,proto3" json:"any_client,omitempty"`
+	// Subdomain of the guest's host name, put before the first search domain; may be empty.
+	Subdomain     string       `protobuf:"bytes,13,opt,name=subdomain,proto3" json:"subdomain,omitempty"`
+	Options       *DhcpOptions `protobuf:"bytes,14,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +554,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +567,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{4}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Lease) GetBridge() string {
@@ -503,6 +612,166 @@ func (x *Lease) GetHostname() string {
 	return ""
 }
 
+func (x *Lease) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *Lease) GetRoutes() []*Route {
+	if x != nil {
+		return x.Routes
+	}
+	return nil
+}
+
+func (x *Lease) GetAnyClient() bool {
+	if x != nil {
+		return x.AnyClient
+	}
+	return false
+}
+
+func (x *Lease) GetSubdomain() string {
+	if x != nil {
+		return x.Subdomain
+	}
+	return ""
+}
+
+func (x *Lease) GetOptions() *DhcpOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+type Route struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Such as 10.96.0.0/16.
+	Destination string `protobuf:"bytes,1,opt,name=destination,proto3" json:"destination,omitempty"`
+	// Empty: the destination is on the link.
+	Gateway       string `protobuf:"bytes,2,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Route) Reset() {
+	*x = Route{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Route) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Route) ProtoMessage() {}
+
+func (x *Route) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Route.ProtoReflect.Descriptor instead.
+func (*Route) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Route) GetDestination() string {
+	if x != nil {
+		return x.Destination
+	}
+	return ""
+}
+
+func (x *Route) GetGateway() string {
+	if x != nil {
+		return x.Gateway
+	}
+	return ""
+}
+
+// DhcpOptions are those that the VMI's owner asks for.
+type DhcpOptions struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	BootFileName   string                 `protobuf:"bytes,1,opt,name=boot_file_name,json=bootFileName,proto3" json:"boot_file_name,omitempty"`
+	TftpServerName string                 `protobuf:"bytes,2,opt,name=tftp_server_name,json=tftpServerName,proto3" json:"tftp_server_name,omitempty"`
+	// IPv4 addresses.
+	NtpServers []string `protobuf:"bytes,3,rep,name=ntp_servers,json=ntpServers,proto3" json:"ntp_servers,omitempty"`
+	// Site-specific options, 224 to 254, by number.
+	PrivateOptions map[uint32]string `protobuf:"bytes,4,rep,name=private_options,json=privateOptions,proto3" json:"private_options,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DhcpOptions) Reset() {
+	*x = DhcpOptions{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DhcpOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DhcpOptions) ProtoMessage() {}
+
+func (x *DhcpOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DhcpOptions.ProtoReflect.Descriptor instead.
+func (*DhcpOptions) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DhcpOptions) GetBootFileName() string {
+	if x != nil {
+		return x.BootFileName
+	}
+	return ""
+}
+
+func (x *DhcpOptions) GetTftpServerName() string {
+	if x != nil {
+		return x.TftpServerName
+	}
+	return ""
+}
+
+func (x *DhcpOptions) GetNtpServers() []string {
+	if x != nil {
+		return x.NtpServers
+	}
+	return nil
+}
+
+func (x *DhcpOptions) GetPrivateOptions() map[uint32]string {
+	if x != nil {
+		return x.PrivateOptions
+	}
+	return nil
+}
+
 type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
@@ -512,7 +781,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +793,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +806,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{5}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchRequest) GetProtocol() uint32 {
@@ -555,16 +824,23 @@ type State struct {
 	// For people: why the guest is in this phase, at most 1 KiB; empty when there is nothing to add.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Machine type in use, such as pc-q35-10.0.
-	Machine       string                 `protobuf:"bytes,4,opt,name=machine,proto3" json:"machine,omitempty"`
-	Started       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=started,proto3" json:"started,omitempty"`
-	Disks         []*Disk                `protobuf:"bytes,6,rep,name=disks,proto3" json:"disks,omitempty"`
+	Machine string                 `protobuf:"bytes,4,opt,name=machine,proto3" json:"machine,omitempty"`
+	Started *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=started,proto3" json:"started,omitempty"`
+	Disks   []*Disk                `protobuf:"bytes,6,rep,name=disks,proto3" json:"disks,omitempty"`
+	Nics    []*Nic                 `protobuf:"bytes,10,rep,name=nics,proto3" json:"nics,omitempty"`
+	// What became of the keys and passwords that go by the guest's agent; absent: it hasn't been asked to take them.
+	Credentials *Credentials `protobuf:"bytes,30,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	// What the agent in the guest says; absent: there is none.
+	Agent *Agent `protobuf:"bytes,40,opt,name=agent,proto3" json:"agent,omitempty"`
+	// The launcher was told to end while its guest ran: whatever ends the guest now, it is not the guest's own wish.
+	ToldToEnd     bool `protobuf:"varint,41,opt,name=told_to_end,json=toldToEnd,proto3" json:"told_to_end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +852,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +865,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *State) GetPhase() State_Phase {
@@ -634,6 +910,343 @@ func (x *State) GetDisks() []*Disk {
 	return nil
 }
 
+func (x *State) GetNics() []*Nic {
+	if x != nil {
+		return x.Nics
+	}
+	return nil
+}
+
+func (x *State) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *State) GetAgent() *Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+func (x *State) GetToldToEnd() bool {
+	if x != nil {
+		return x.ToldToEnd
+	}
+	return false
+}
+
+// Credentials tells whether the guest has the keys and passwords of spec.accessCredentials.
+type Credentials struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why it hasn't, at most 1 KiB, the agent's own words among it; empty: it has.
+	Problem       string `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Credentials) Reset() {
+	*x = Credentials{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Credentials) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Credentials) ProtoMessage() {}
+
+func (x *Credentials) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
+func (*Credentials) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Credentials) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// Agent is what the agent in the guest says of its system. Every text is the guest's own, at most 128 bytes; empty
+// where the agent doesn't know.
+type Agent struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Hostname string                 `protobuf:"bytes,1,opt,name=hostname,proto3" json:"hostname,omitempty"`
+	// Name and seconds east of UTC, such as "CET, 3600".
+	Timezone      string `protobuf:"bytes,2,opt,name=timezone,proto3" json:"timezone,omitempty"`
+	OsId          string `protobuf:"bytes,3,opt,name=os_id,json=osId,proto3" json:"os_id,omitempty"`
+	OsName        string `protobuf:"bytes,4,opt,name=os_name,json=osName,proto3" json:"os_name,omitempty"`
+	OsPrettyName  string `protobuf:"bytes,5,opt,name=os_pretty_name,json=osPrettyName,proto3" json:"os_pretty_name,omitempty"`
+	OsVersion     string `protobuf:"bytes,6,opt,name=os_version,json=osVersion,proto3" json:"os_version,omitempty"`
+	OsVersionId   string `protobuf:"bytes,7,opt,name=os_version_id,json=osVersionId,proto3" json:"os_version_id,omitempty"`
+	OsMachine     string `protobuf:"bytes,8,opt,name=os_machine,json=osMachine,proto3" json:"os_machine,omitempty"`
+	KernelRelease string `protobuf:"bytes,9,opt,name=kernel_release,json=kernelRelease,proto3" json:"kernel_release,omitempty"`
+	KernelVersion string `protobuf:"bytes,10,opt,name=kernel_version,json=kernelVersion,proto3" json:"kernel_version,omitempty"`
+	// At most 64.
+	Interfaces    []*AgentInterface `protobuf:"bytes,11,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Agent) Reset() {
+	*x = Agent{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Agent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Agent) ProtoMessage() {}
+
+func (x *Agent) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Agent.ProtoReflect.Descriptor instead.
+func (*Agent) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Agent) GetHostname() string {
+	if x != nil {
+		return x.Hostname
+	}
+	return ""
+}
+
+func (x *Agent) GetTimezone() string {
+	if x != nil {
+		return x.Timezone
+	}
+	return ""
+}
+
+func (x *Agent) GetOsId() string {
+	if x != nil {
+		return x.OsId
+	}
+	return ""
+}
+
+func (x *Agent) GetOsName() string {
+	if x != nil {
+		return x.OsName
+	}
+	return ""
+}
+
+func (x *Agent) GetOsPrettyName() string {
+	if x != nil {
+		return x.OsPrettyName
+	}
+	return ""
+}
+
+func (x *Agent) GetOsVersion() string {
+	if x != nil {
+		return x.OsVersion
+	}
+	return ""
+}
+
+func (x *Agent) GetOsVersionId() string {
+	if x != nil {
+		return x.OsVersionId
+	}
+	return ""
+}
+
+func (x *Agent) GetOsMachine() string {
+	if x != nil {
+		return x.OsMachine
+	}
+	return ""
+}
+
+func (x *Agent) GetKernelRelease() string {
+	if x != nil {
+		return x.KernelRelease
+	}
+	return ""
+}
+
+func (x *Agent) GetKernelVersion() string {
+	if x != nil {
+		return x.KernelVersion
+	}
+	return ""
+}
+
+func (x *Agent) GetInterfaces() []*AgentInterface {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+// AgentInterface is a network interface as the guest's system has it.
+type AgentInterface struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As aa:bb:cc:dd:ee:ff.
+	Mac string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	// At most 16, without prefix length.
+	Addresses     []string `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentInterface) Reset() {
+	*x = AgentInterface{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentInterface) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentInterface) ProtoMessage() {}
+
+func (x *AgentInterface) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentInterface.ProtoReflect.Descriptor instead.
+func (*AgentInterface) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AgentInterface) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AgentInterface) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *AgentInterface) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+// Nic is a network interface as the guest has it.
+type Nic struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name as in the VMI's spec.domain.devices.interfaces.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As aa:bb:cc:dd:ee:ff.
+	Mac    string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	Queues uint32 `protobuf:"varint,3,opt,name=queues,proto3" json:"queues,omitempty"`
+	// The guest sees no cable.
+	LinkDown      bool `protobuf:"varint,4,opt,name=link_down,json=linkDown,proto3" json:"link_down,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Nic) Reset() {
+	*x = Nic{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Nic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Nic) ProtoMessage() {}
+
+func (x *Nic) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Nic.ProtoReflect.Descriptor instead.
+func (*Nic) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Nic) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Nic) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *Nic) GetQueues() uint32 {
+	if x != nil {
+		return x.Queues
+	}
+	return 0
+}
+
+func (x *Nic) GetLinkDown() bool {
+	if x != nil {
+		return x.LinkDown
+	}
+	return false
+}
+
 // Disk is a disk as the guest has it.
 type Disk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -647,7 +1260,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +1272,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +1285,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{7}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Disk) GetName() string {
@@ -703,7 +1316,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +1328,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +1341,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{8}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ActRequest) GetProtocol() uint32 {
@@ -789,7 +1402,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +1414,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +1427,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
 }
 
 type Kill struct {
@@ -825,7 +1438,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +1450,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +1463,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
 }
 
 type ActResponse struct {
@@ -861,7 +1474,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1486,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1499,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
 }
 
 var File_api_guest_v1_guest_proto protoreflect.FileDescriptor
@@ -903,20 +1516,31 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"interfaces\"i\n" +
 	"\x1aSyncVirtualMachineResponse\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12/\n" +
-	"\x05state\x18\x02 \x01(\v2\x19.virtstack.guest.v1.StateR\x05state\"\xd4\x01\n" +
+	"\x05state\x18\x02 \x01(\v2\x19.virtstack.guest.v1.StateR\x05state\"\xbb\x02\n" +
 	"\tNodeFacts\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03kvm\x18\x02 \x01(\bR\x03kvm\x12]\n" +
-	"\x10capability_cache\x18\x03 \x03(\v22.virtstack.guest.v1.NodeFacts.CapabilityCacheEntryR\x0fcapabilityCache\x1aB\n" +
+	"\x10capability_cache\x18\x03 \x03(\v22.virtstack.guest.v1.NodeFacts.CapabilityCacheEntryR\x0fcapabilityCache\x12*\n" +
+	"\x0eballoon_period\x182 \x01(\rH\x00R\rballoonPeriod\x88\x01\x01\x12&\n" +
+	"\x0fkeep_free_pages\x183 \x01(\bR\rkeepFreePages\x1aB\n" +
 	"\x14CapabilityCacheEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x86\x01\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01B\x11\n" +
+	"\x0f_balloon_period\"\xd2\x01\n" +
 	"\tInterface\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03tap\x18\x02 \x01(\tR\x03tap\x12\x10\n" +
 	"\x03mac\x18\x03 \x01(\tR\x03mac\x12\x10\n" +
 	"\x03mtu\x18\x04 \x01(\rR\x03mtu\x12/\n" +
-	"\x05lease\x18\x05 \x01(\v2\x19.virtstack.guest.v1.LeaseR\x05lease\"\xaf\x01\n" +
+	"\x05lease\x18\x05 \x01(\v2\x19.virtstack.guest.v1.LeaseR\x05lease\x12\x16\n" +
+	"\x06queues\x18\n" +
+	" \x01(\rR\x06queues\x122\n" +
+	"\x06lease6\x18\v \x01(\v2\x1a.virtstack.guest.v1.Lease6R\x06lease6\"Y\n" +
+	"\x06Lease6\x12\x16\n" +
+	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1d\n" +
+	"\n" +
+	"server_mac\x18\x03 \x01(\tR\tserverMac\"\xf2\x02\n" +
 	"\x05Lease\x12\x16\n" +
 	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
@@ -925,9 +1549,28 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"dnsServers\x12\x1d\n" +
 	"\n" +
 	"dns_search\x18\x05 \x03(\tR\tdnsSearch\x12\x1a\n" +
-	"\bhostname\x18\x06 \x01(\tR\bhostname\"*\n" +
+	"\bhostname\x18\x06 \x01(\tR\bhostname\x12\x16\n" +
+	"\x06server\x18\n" +
+	" \x01(\tR\x06server\x121\n" +
+	"\x06routes\x18\v \x03(\v2\x19.virtstack.guest.v1.RouteR\x06routes\x12\x1d\n" +
+	"\n" +
+	"any_client\x18\f \x01(\bR\tanyClient\x12\x1c\n" +
+	"\tsubdomain\x18\r \x01(\tR\tsubdomain\x129\n" +
+	"\aoptions\x18\x0e \x01(\v2\x1f.virtstack.guest.v1.DhcpOptionsR\aoptions\"C\n" +
+	"\x05Route\x12 \n" +
+	"\vdestination\x18\x01 \x01(\tR\vdestination\x12\x18\n" +
+	"\agateway\x18\x02 \x01(\tR\agateway\"\x9f\x02\n" +
+	"\vDhcpOptions\x12$\n" +
+	"\x0eboot_file_name\x18\x01 \x01(\tR\fbootFileName\x12(\n" +
+	"\x10tftp_server_name\x18\x02 \x01(\tR\x0etftpServerName\x12\x1f\n" +
+	"\vntp_servers\x18\x03 \x03(\tR\n" +
+	"ntpServers\x12\\\n" +
+	"\x0fprivate_options\x18\x04 \x03(\v23.virtstack.guest.v1.DhcpOptions.PrivateOptionsEntryR\x0eprivateOptions\x1aA\n" +
+	"\x13PrivateOptionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"*\n" +
 	"\fWatchRequest\x12\x1a\n" +
-	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xba\x04\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xfb\x05\n" +
 	"\x05State\x125\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x1f.virtstack.guest.v1.State.PhaseR\x05phase\x12E\n" +
 	"\vstop_reason\x18\x02 \x01(\x0e2$.virtstack.guest.v1.State.StopReasonR\n" +
@@ -935,7 +1578,12 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x18\n" +
 	"\amachine\x18\x04 \x01(\tR\amachine\x124\n" +
 	"\astarted\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12.\n" +
-	"\x05disks\x18\x06 \x03(\v2\x18.virtstack.guest.v1.DiskR\x05disks\"\x86\x01\n" +
+	"\x05disks\x18\x06 \x03(\v2\x18.virtstack.guest.v1.DiskR\x05disks\x12+\n" +
+	"\x04nics\x18\n" +
+	" \x03(\v2\x17.virtstack.guest.v1.NicR\x04nics\x12A\n" +
+	"\vcredentials\x18\x1e \x01(\v2\x1f.virtstack.guest.v1.CredentialsR\vcredentials\x12/\n" +
+	"\x05agent\x18( \x01(\v2\x19.virtstack.guest.v1.AgentR\x05agent\x12\x1e\n" +
+	"\vtold_to_end\x18) \x01(\bR\ttoldToEnd\"\x86\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11PHASE_NOT_STARTED\x10\x01\x12\x11\n" +
@@ -949,7 +1597,35 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\x14STOP_REASON_SHUTDOWN\x10\x01\x12\x19\n" +
 	"\x15STOP_REASON_DESTROYED\x10\x02\x12\x17\n" +
 	"\x13STOP_REASON_CRASHED\x10\x03\x12\x16\n" +
-	"\x12STOP_REASON_FAILED\x10\x04\"2\n" +
+	"\x12STOP_REASON_FAILED\x10\x04\"'\n" +
+	"\vCredentials\x12\x18\n" +
+	"\aproblem\x18\x01 \x01(\tR\aproblem\"\x87\x03\n" +
+	"\x05Agent\x12\x1a\n" +
+	"\bhostname\x18\x01 \x01(\tR\bhostname\x12\x1a\n" +
+	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x13\n" +
+	"\x05os_id\x18\x03 \x01(\tR\x04osId\x12\x17\n" +
+	"\aos_name\x18\x04 \x01(\tR\x06osName\x12$\n" +
+	"\x0eos_pretty_name\x18\x05 \x01(\tR\fosPrettyName\x12\x1d\n" +
+	"\n" +
+	"os_version\x18\x06 \x01(\tR\tosVersion\x12\"\n" +
+	"\ros_version_id\x18\a \x01(\tR\vosVersionId\x12\x1d\n" +
+	"\n" +
+	"os_machine\x18\b \x01(\tR\tosMachine\x12%\n" +
+	"\x0ekernel_release\x18\t \x01(\tR\rkernelRelease\x12%\n" +
+	"\x0ekernel_version\x18\n" +
+	" \x01(\tR\rkernelVersion\x12B\n" +
+	"\n" +
+	"interfaces\x18\v \x03(\v2\".virtstack.guest.v1.AgentInterfaceR\n" +
+	"interfaces\"T\n" +
+	"\x0eAgentInterface\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x1c\n" +
+	"\taddresses\x18\x03 \x03(\tR\taddresses\"`\n" +
+	"\x03Nic\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x16\n" +
+	"\x06queues\x18\x03 \x01(\rR\x06queues\x12\x1b\n" +
+	"\tlink_down\x18\x04 \x01(\bR\blinkDown\"2\n" +
 	"\x04Disk\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\"\x9b\x01\n" +
@@ -981,7 +1657,7 @@ func file_api_guest_v1_guest_proto_rawDescGZIP() []byte {
 }
 
 var file_api_guest_v1_guest_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_api_guest_v1_guest_proto_goTypes = []any{
 	(State_Phase)(0),                   // 0: virtstack.guest.v1.State.Phase
 	(State_StopReason)(0),              // 1: virtstack.guest.v1.State.StopReason
@@ -989,40 +1665,56 @@ var file_api_guest_v1_guest_proto_goTypes = []any{
 	(*SyncVirtualMachineResponse)(nil), // 3: virtstack.guest.v1.SyncVirtualMachineResponse
 	(*NodeFacts)(nil),                  // 4: virtstack.guest.v1.NodeFacts
 	(*Interface)(nil),                  // 5: virtstack.guest.v1.Interface
-	(*Lease)(nil),                      // 6: virtstack.guest.v1.Lease
-	(*WatchRequest)(nil),               // 7: virtstack.guest.v1.WatchRequest
-	(*State)(nil),                      // 8: virtstack.guest.v1.State
-	(*Disk)(nil),                       // 9: virtstack.guest.v1.Disk
-	(*ActRequest)(nil),                 // 10: virtstack.guest.v1.ActRequest
-	(*Shutdown)(nil),                   // 11: virtstack.guest.v1.Shutdown
-	(*Kill)(nil),                       // 12: virtstack.guest.v1.Kill
-	(*ActResponse)(nil),                // 13: virtstack.guest.v1.ActResponse
-	nil,                                // 14: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	(*timestamppb.Timestamp)(nil),      // 15: google.protobuf.Timestamp
+	(*Lease6)(nil),                     // 6: virtstack.guest.v1.Lease6
+	(*Lease)(nil),                      // 7: virtstack.guest.v1.Lease
+	(*Route)(nil),                      // 8: virtstack.guest.v1.Route
+	(*DhcpOptions)(nil),                // 9: virtstack.guest.v1.DhcpOptions
+	(*WatchRequest)(nil),               // 10: virtstack.guest.v1.WatchRequest
+	(*State)(nil),                      // 11: virtstack.guest.v1.State
+	(*Credentials)(nil),                // 12: virtstack.guest.v1.Credentials
+	(*Agent)(nil),                      // 13: virtstack.guest.v1.Agent
+	(*AgentInterface)(nil),             // 14: virtstack.guest.v1.AgentInterface
+	(*Nic)(nil),                        // 15: virtstack.guest.v1.Nic
+	(*Disk)(nil),                       // 16: virtstack.guest.v1.Disk
+	(*ActRequest)(nil),                 // 17: virtstack.guest.v1.ActRequest
+	(*Shutdown)(nil),                   // 18: virtstack.guest.v1.Shutdown
+	(*Kill)(nil),                       // 19: virtstack.guest.v1.Kill
+	(*ActResponse)(nil),                // 20: virtstack.guest.v1.ActResponse
+	nil,                                // 21: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	nil,                                // 22: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
 }
 var file_api_guest_v1_guest_proto_depIdxs = []int32{
 	4,  // 0: virtstack.guest.v1.SyncVirtualMachineRequest.node:type_name -> virtstack.guest.v1.NodeFacts
 	5,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
-	8,  // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
-	14, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	6,  // 4: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
-	0,  // 5: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
-	1,  // 6: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
-	15, // 7: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
-	9,  // 8: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
-	11, // 9: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
-	12, // 10: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
-	2,  // 11: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
-	7,  // 12: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
-	10, // 13: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
-	3,  // 14: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
-	8,  // 15: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
-	13, // 16: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	11, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
+	21, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	7,  // 4: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
+	6,  // 5: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
+	8,  // 6: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
+	9,  // 7: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
+	22, // 8: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	0,  // 9: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
+	1,  // 10: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
+	23, // 11: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
+	16, // 12: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
+	15, // 13: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
+	12, // 14: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
+	13, // 15: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
+	14, // 16: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
+	18, // 17: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
+	19, // 18: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
+	2,  // 19: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
+	10, // 20: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
+	17, // 21: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
+	3,  // 22: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
+	11, // 23: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
+	20, // 24: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
+	22, // [22:25] is the sub-list for method output_type
+	19, // [19:22] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_api_guest_v1_guest_proto_init() }
@@ -1030,7 +1722,8 @@ func file_api_guest_v1_guest_proto_init() {
 	if File_api_guest_v1_guest_proto != nil {
 		return
 	}
-	file_api_guest_v1_guest_proto_msgTypes[8].OneofWrappers = []any{
+	file_api_guest_v1_guest_proto_msgTypes[2].OneofWrappers = []any{}
+	file_api_guest_v1_guest_proto_msgTypes[15].OneofWrappers = []any{
 		(*ActRequest_Shutdown)(nil),
 		(*ActRequest_Kill)(nil),
 	}
@@ -1040,7 +1733,7 @@ func file_api_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_guest_v1_guest_proto_rawDesc), len(file_api_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

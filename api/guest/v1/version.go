@@ -21,12 +21,16 @@ const (
 	DiskDir    = "/var/run/virtstack-disks"
 	// ImageDir holds one mounted image volume per containerDisk, named as the VMI's volume.
 	ImageDir = "/var/run/virtstack-images"
-	// ClaimDir holds one directory per PVC with volumeMode Filesystem, named as the VMI's volume; its disk is disk.img.
+	// ClaimDir holds one directory per PVC with volumeMode Filesystem, or hostDisk, named as the VMI's volume; a PVC's disk
+	// is disk.img.
 	ClaimDir = "/var/run/virtstack-claims"
 	// BlockDir holds one block device per PVC with volumeMode Block, named as the VMI's volume.
 	BlockDir = "/dev/virtstack"
-	// SecretDir holds one directory per volume whose data comes from a Secret (cloud-init).
+	// SecretDir holds one directory per volume whose data the kubelet brings: a Secret's, a ConfigMap's, a service
+	// account's or the Pod's own.
 	SecretDir = "/var/run/virtstack-secrets"
+	// CredentialDir holds one directory per Secret of spec.accessCredentials, named as the Secret.
+	CredentialDir = "/var/run/virtstack-credentials"
 
 	// User is the uid and gid of the launcher, libvirtd and QEMU.
 	User = 107

@@ -47,6 +47,7 @@ var programs = []program{
 	{name: "CNI plugins", out: "cni/", packages: []string{
 		plugins + "main/bridge", plugins + "main/loopback", plugins + "main/ptp", plugins + "ipam/host-local", plugins + "meta/portmap",
 	}},
+	{name: "CNI meta-plugin", out: "cni/", packages: []string{"./multinet"}},
 	// What enters a container's namespaces in runc is C.
 	{name: "runc", out: "/", packages: []string{"github.com/opencontainers/runc"}, tags: "seccomp,urfave_cli_no_docs", cgo: true},
 	{name: "coredns", out: "coredns", packages: []string{"./dns"}},

@@ -18,7 +18,7 @@ import (
 var Packages = debian.Set{Alone: []string{"ca-certificates"}}
 
 // Binaries are the programs in the image, in the order of their layers: the ones that change most often come last.
-var Binaries = []string{"virtctl", "virt-operator", "virt-api", "virt-controller", "virt-handler"}
+var Binaries = []string{"virt-operator", "virt-api", "virt-controller", "virt-handler"}
 
 // user is what the processes run as, but for virt-handler, whose Pod says root.
 const user = "65532:65532"

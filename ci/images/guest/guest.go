@@ -17,7 +17,7 @@ import (
 
 // Packages is what the guest and the tools that make its disk are taken from.
 var Packages = debian.Set{
-	Closure: []string{"busybox-static", "dropbear-bin", "dosfstools", "mtools", "syslinux", "syslinux-common", "qemu-utils", "qemu-system-x86"},
+	Closure: []string{"busybox-static", "dropbear-bin", "qemu-guest-agent", "dosfstools", "mtools", "syslinux", "syslinux-common", "qemu-utils", "qemu-system-x86"},
 	Newest:  []string{"linux-image-cloud-amd64"},
 }
 

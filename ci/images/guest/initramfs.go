@@ -18,7 +18,7 @@ import (
 //go:embed all:rootfs
 var files embed.FS
 
-// initramfs returns the guest's whole user space: busybox, dropbear, guestd, modules and our few files.
+// initramfs returns the guest's whole user space: busybox, dropbear, QEMU's agent, guestd, modules and our few files.
 func (b Builder) initramfs() ([]byte, error) {
 	tree := rootfs.New()
 	for _, dir := range []string{"bin", "sbin", "lib", "lib64"} {
@@ -35,7 +35,7 @@ func (b Builder) initramfs() ([]byte, error) {
 		return nil, err
 	}
 	dir := b.Packages.Dir
-	if err := closure.Copy(tree, dir, "usr/bin/busybox", "usr/sbin/dropbear"); err != nil {
+	if err := closure.Copy(tree, dir, "usr/bin/busybox", "usr/sbin/dropbear", "usr/sbin/qemu-ga"); err != nil {
 		return nil, err
 	}
 	tree.Dir("etc/dropbear", 0o700, rootfs.Root)

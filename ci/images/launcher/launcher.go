@@ -18,7 +18,10 @@ import (
 )
 
 // Packages is what libvirt and QEMU are taken from.
-var Packages = debian.Set{Closure: []string{"libvirt-daemon", "libvirt-daemon-driver-qemu", "qemu-system-x86", "qemu-utils"}}
+var Packages = debian.Set{Closure: []string{
+	"libvirt-daemon", "libvirt-daemon-driver-qemu", "qemu-system-x86", "qemu-utils", "ovmf",
+	"swtpm", "swtpm-tools", "virtiofsd",
+}}
 
 const libraries = "usr/lib/x86_64-linux-gnu/"
 
@@ -30,13 +33,21 @@ var programs = []string{
 	libraries + "libvirt.so.0", libraries + "libvirt-admin.so.0", libraries + "libvirt-qemu.so.0",
 	"usr/bin/qemu-system-x86_64", "usr/bin/qemu-img",
 	libraries + "qemu/hw-display-virtio-vga.so", libraries + "qemu/hw-display-virtio-gpu.so", libraries + "qemu/hw-display-virtio-gpu-pci.so",
+	// For guests that have a TPM, or file systems of the Pod; a guest without them starts none of it. swtpm_setup makes a
+	// new TPM's certificates by the programs after it.
+	"usr/bin/swtpm", "usr/bin/swtpm_ioctl", libraries + "swtpm/libswtpm_libtpms.so.0",
+	"usr/bin/swtpm_setup", "usr/bin/swtpm_localca", "usr/bin/swtpm_cert", "usr/bin/certtool",
+	"usr/libexec/virtiofsd",
 }
 
 // data is what they read: CPU models and schemas, firmware, and option ROMs.
 var data = []string{
 	"usr/share/seabios/bios-256k.bin", "usr/share/seabios/vgabios-stdvga.bin", "usr/share/seabios/vgabios-virtio.bin",
+	"usr/share/OVMF/OVMF_CODE_4M.fd", "usr/share/OVMF/OVMF_VARS_4M.fd",
+	"usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 	"usr/share/qemu/kvmvapic.bin", "usr/share/qemu/linuxboot_dma.bin", "usr/share/qemu/pvh.bin",
 	"usr/share/qemu/efi-virtio.rom", "usr/share/qemu/keymaps/en-us",
+	"etc/swtpm_setup.conf", "etc/swtpm-localca.conf", "etc/swtpm-localca.options",
 }
 
 var dataDirs = []string{"usr/share/libvirt/cpu_map", "usr/share/libvirt/schemas"}

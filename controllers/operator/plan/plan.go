@@ -46,6 +46,8 @@ type Seen struct {
 	// Workloads are looked for, and Left filled, when the KubeVirt is being deleted.
 	Workloads Workloads
 	Left      map[Stage][]string
+	// Marked are nodes with labels or annotations of ours, looked for when nothing is Left that writes them.
+	Marked []string
 }
 
 // Target identifies what is to run.
@@ -57,12 +59,17 @@ type StageSeen struct {
 	// Changes are objects that have to be written, Refused why one can't be.
 	Changes []string
 	Refused string
+	// Unanswered says why it couldn't be told: the API server didn't answer, which says nothing about the objects.
+	Unanswered string
 	// Waiting says what is not ready yet, Failed that it won't be by itself.
 	Waiting string
 	Failed  bool
 }
 
-func (s StageSeen) ready() bool { return len(s.Changes) == 0 && s.Refused == "" && s.Waiting == "" }
+// Ready reports whether the next stage may be looked at.
+func (s StageSeen) Ready() bool {
+	return len(s.Changes) == 0 && s.Refused == "" && s.Unanswered == "" && s.Waiting == ""
+}
 
 // Workloads are the VMs and VMIs of a cluster.
 type Workloads struct {
@@ -116,6 +123,8 @@ type (
 	}
 	// RemoveWorkloads deletes all VMs and VMIs.
 	RemoveWorkloads struct{ Workloads Workloads }
+	// UnmarkNodes takes our labels and annotations off nodes.
+	UnmarkNodes struct{ Nodes []string }
 	// RemoveRecords removes certificates and inventory.
 	RemoveRecords struct{}
 )
@@ -127,7 +136,10 @@ func (a Apply) String() string           { return "applying " + a.Stage.String()
 func (a Prune) String() string           { return "pruning " + few(a.Objects) }
 func (a Remove) String() string          { return "removing " + a.Stage.String() + ": " + few(a.Objects) }
 func (a RemoveWorkloads) String() string { return "removing " + a.Workloads.String() }
-func (RemoveRecords) String() string     { return "removing certificates and inventory" }
+func (a UnmarkNodes) String() string {
+	return "removing labels and annotations of nodes: " + few(a.Nodes)
+}
+func (RemoveRecords) String() string { return "removing certificates and inventory" }
 
 func few(objects []string) string {
 	const most = 3
@@ -166,9 +178,11 @@ func For(now time.Time, s Seen) Plan {
 func rollOut(now time.Time, s Seen) Plan {
 	for _, stage := range s.Stages {
 		switch {
-		case stage.ready():
+		case stage.Ready():
 		case stage.Refused != "":
 			return refuse(now, s, "DeploymentFailed", stage.Stage.String()+": "+stage.Refused)
+		case stage.Unanswered != "":
+			return Unanswered(now, s, stage.Stage.String()+": "+stage.Unanswered)
 		case len(stage.Changes) > 0:
 			p := Plan{Recheck: now.Add(soon), Actions: []Action{Apply{stage.Stage, stage.Changes}}}
 			p.Status = status(now, s, progress(now, s, "applying "+stage.Stage.String(), false))
@@ -206,7 +220,7 @@ func deletion(now time.Time, s Seen) Plan {
 		return Plan{Actions: []Action{Release{}}, Status: kv.Status}
 	}
 	if why := Blocked(kv, s.Workloads); why != "" {
-		return Plan{Status: status(now, s, blocked(why)), Recheck: now.Add(10 * soon)}
+		return Plan{Status: status(now, s, blocked(kv.Status, why)), Recheck: now.Add(10 * soon)}
 	}
 	p := Plan{Status: status(now, s, deleting(s)), Recheck: now.Add(soon)}
 	if !s.Workloads.none() {
@@ -218,6 +232,10 @@ func deletion(now time.Time, s Seen) Plan {
 			p.Actions = []Action{Remove{stage, left}}
 			return p
 		}
+	}
+	if len(s.Marked) > 0 {
+		p.Actions = []Action{UnmarkNodes{s.Marked}}
+		return p
 	}
 	if kv.Status.Phase != v1.KubeVirtPhaseDeleting {
 		return p // the certificates' controller stops when it sees the phase
@@ -238,4 +256,16 @@ func held(kv *v1.KubeVirt) bool {
 // Refused returns the plan of a round in which the API server refused what was applied.
 func Refused(now time.Time, s Seen, err error) Plan {
 	return refuse(now, s, "DeploymentFailed", err.Error())
+}
+
+// Unanswered returns the plan of a round in which the API server didn't answer: what is known stands, and it is tried
+// again.
+func Unanswered(now time.Time, s Seen, why string) Plan {
+	if s.KubeVirt.DeletionTimestamp != nil {
+		return Plan{Status: status(now, s, retrying(deleting(s), why)), Recheck: now.Add(2 * soon)}
+	}
+	if ready, ok := undisturbed(s, why); ok {
+		return Plan{Status: status(now, s, ready), Recheck: now.Add(2 * soon)}
+	}
+	return wait(now, s, why)
 }

@@ -31,6 +31,10 @@ func deployed(id string) func(*v1.KubeVirt) {
 	}
 }
 
+func available(kv *v1.KubeVirt) {
+	kv.Status.Conditions = []v1.KubeVirtCondition{{Type: "Available", Status: "True", Reason: "AllComponentsReady"}}
+}
+
 func deleted(kv *v1.KubeVirt) { kv.DeletionTimestamp = &metav1.Time{Time: now} }
 
 func progressing(since time.Time) func(*v1.KubeVirt) {
@@ -122,6 +126,15 @@ var rollOuts = map[string]struct {
 	"refused": {
 		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.Configuration, Refused: "ClusterRole x: forbidden"})), "", failed, "Deploying",
 	},
+	"no answer in a first roll-out": {
+		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.API, Unanswered: "timeout"})), "", deploying, "Deploying",
+	},
+	"no answer in an update": {
+		seen(kubevirt(deployed("old")), upTo(plan.StageSeen{Stage: plan.API, Unanswered: "timeout"})), "", updating, "Deployed",
+	},
+	"no answer about what is ready": {
+		seen(kubevirt(deployed("t"), available), upTo(plan.StageSeen{Stage: plan.API, Unanswered: "timeout"})), "", "TFTFF AllComponentsReady,Retrying", "Deployed",
+	},
 	"won't be ready": {
 		seen(kubevirt(), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "deadline", Failed: true})), "", failed, "Deploying",
 	},
@@ -183,26 +196,32 @@ func TestRemoval(t *testing.T) {
 		kv        *v1.KubeVirt
 		workloads plan.Workloads
 		left      map[plan.Stage][]string
+		marked    []string
 		act, row  string
 		phase     v1.KubeVirtPhase
 	}{
-		"VMs are left": {kubevirt(deployed("t"), deleted), some, nil, "", "-FTFT DeletionFailed", "Deployed"},
+		"VMs are left":                 {kubevirt(deployed("t"), deleted), some, nil, nil, "", "-FTFT DeletionFailed", "Deployed"},
+		"VMs are left, never deployed": {kubevirt(deleted), some, nil, nil, "", "-FFFT DeletionFailed", "Deploying"},
 		"VMs go too": {
-			kubevirt(deployed("t"), deleted, remove), some, nil,
+			kubevirt(deployed("t"), deleted, remove), some, nil, nil,
 			"removing 2 VirtualMachines and 1 VirtualMachineInstances, for example demo/web", "--FFT DeletionInProgress", "Deleting",
 		},
 		"last stage first": {
-			kubevirt(deployed("t"), deleted), plan.Workloads{}, map[plan.Stage][]string{plan.Configuration: {"Role a"}, plan.Registrations: {"APIService b"}},
+			kubevirt(deployed("t"), deleted), plan.Workloads{}, map[plan.Stage][]string{plan.Configuration: {"Role a"}, plan.Registrations: {"APIService b"}}, nil,
 			"removing API services and webhooks: APIService b", "--FFT DeletionInProgress", "Deleting",
 		},
-		"certificates when their controller has stopped": {kubevirt(deployed("t"), deleted), plan.Workloads{}, nil, "", "--FFT DeletionInProgress", "Deleting"},
+		"certificates when their controller has stopped": {kubevirt(deployed("t"), deleted), plan.Workloads{}, nil, nil, "", "--FFT DeletionInProgress", "Deleting"},
+		"nodes keep no label": {
+			kubevirt(deployed("t"), deleted, removing), plan.Workloads{}, nil, []string{"node-1"},
+			"removing labels and annotations of nodes: node-1", "--FFT DeletionInProgress", "Deleting",
+		},
 		"all gone": {
-			kubevirt(deployed("t"), deleted, removing), plan.Workloads{}, nil,
+			kubevirt(deployed("t"), deleted, removing), plan.Workloads{}, nil, nil,
 			"removing certificates and inventory; dropping the finalizer", "--FFT DeletionInProgress", "Deleting",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan.For(now, plan.Seen{KubeVirt: tc.kv, Workloads: tc.workloads, Left: tc.left})
+			p := plan.For(now, plan.Seen{KubeVirt: tc.kv, Workloads: tc.workloads, Left: tc.left, Marked: tc.marked})
 			if got := acts(p); got != tc.act {
 				t.Errorf("actions: got %q, want %q", got, tc.act)
 			}

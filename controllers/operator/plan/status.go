@@ -25,8 +25,9 @@ func row(reason, message string, available, progressing, degraded k8sv1.Conditio
 }
 
 const (
-	yes = k8sv1.ConditionTrue
-	no  = k8sv1.ConditionFalse
+	reasonReady = "AllComponentsReady"
+
+	yes, no = k8sv1.ConditionTrue, k8sv1.ConditionFalse
 )
 
 func deploying(message string) outcome {
@@ -34,7 +35,7 @@ func deploying(message string) outcome {
 }
 
 func ready() outcome {
-	all := row("AllComponentsReady", "All components are ready.", yes, no, no)
+	all := row(reasonReady, "All components are ready.", yes, no, no)
 	created := condition.True("Created", "AllResourcesCreated", "All resources were created.")
 	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, created), observed: true}
 }
@@ -47,10 +48,14 @@ func failed(reason, message string) outcome {
 	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: append(row(reason, message, no, no, yes), synchronized)}
 }
 
-// blocked keeps the phase: nothing has been taken away.
-func blocked(why string) outcome {
-	all := row("DeletionFailed", why, yes, no, yes)
-	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, condition.False("Synchronized", "DeletionFailed", why))}
+// blocked keeps the phase, and Available as it was: nothing has been taken away, and nothing brought about.
+func blocked(st v1.KubeVirtStatus, why string) outcome {
+	available := no
+	if st.ObservedDeploymentID != "" {
+		available = yes
+	}
+	all := row("DeletionFailed", why, available, no, yes)
+	return outcome{phase: phase(st), conditions: append(all, condition.False("Synchronized", "DeletionFailed", why))}
 }
 
 func deleting(s Seen) outcome {
@@ -77,6 +82,24 @@ func progress(now time.Time, s Seen, message string, broken bool) outcome {
 		o.conditions = append(o.conditions, condition.True("Created", "AllResourcesCreated", "All resources were created."))
 	}
 	o.phase = phase(st)
+	return o
+}
+
+// undisturbed is the row of an install that was as it should be when last seen, with why it can't be seen now; false for
+// one that wasn't.
+func undisturbed(s Seen, why string) (outcome, bool) {
+	st := s.KubeVirt.Status
+	for _, c := range st.Conditions {
+		if c.Type == v1.KubeVirtConditionAvailable && c.Reason == reasonReady && st.ObservedDeploymentID == s.Target.ID {
+			return retrying(ready(), why), true
+		}
+	}
+	return outcome{}, false
+}
+
+// retrying adds what keeps the operator from going on.
+func retrying(o outcome, why string) outcome {
+	o.conditions = append(o.conditions, condition.False(string(v1.KubeVirtConditionSynchronized), "Retrying", why))
 	return o
 }
 

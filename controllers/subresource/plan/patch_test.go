@@ -20,14 +20,14 @@ func TestPatches(t *testing.T) {
 			`{"metadata":{"resourceVersion":"7","uid":"vm-1"},"spec":{"runStrategy":"Always"}}`},
 		"running": {SetStrategy{vm("", running(true)), false}.Patch(),
 			`{"metadata":{"resourceVersion":"7","uid":"vm-1"},"spec":{"running":false}}`},
-		"first request": {Request{vm(v1.RunStrategyManual, failing), []v1.VirtualMachineStateChangeRequest{startRequest(true)}}.Patch(),
+		"first request": {Request{vm(v1.RunStrategyManual, failing), []v1.VirtualMachineStateChangeRequest{startRequest()}}.Patch(),
 			`[{"op":"test","path":"/metadata/uid","value":"vm-1"},{"op":"test","path":"/status/stateChangeRequests","value":null},` +
-				`{"op":"add","path":"/status/stateChangeRequests","value":[{"action":"Start","data":{"paused":"true"}}]},` +
+				`{"op":"add","path":"/status/stateChangeRequests","value":[{"action":"Start"}]},` +
 				`{"op":"remove","path":"/status/startFailure","value":null}]`},
 		"stop in place of a start": {Request{vm(v1.RunStrategyManual, failing, waiting(v1.StartRequest)), []v1.VirtualMachineStateChangeRequest{stopRequest(vmi(v1.Running))}}.Patch(),
 			`[{"op":"test","path":"/metadata/uid","value":"vm-1"},{"op":"test","path":"/status/stateChangeRequests","value":[{"action":"Start"}]},` +
 				`{"op":"add","path":"/status/stateChangeRequests","value":[{"action":"Stop","uid":"vmi-1"}]}]`},
-		"no status yet": {Request{bare, []v1.VirtualMachineStateChangeRequest{startRequest(false)}}.Patch(),
+		"no status yet": {Request{bare, []v1.VirtualMachineStateChangeRequest{startRequest()}}.Patch(),
 			`[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":{"stateChangeRequests":[{"action":"Start"}]}}]`},
 		"default grace": {SetGrace{vmi(v1.Running), 0}.Patch(),
 			`[{"op":"test","path":"/metadata/uid","value":"vmi-1"},{"op":"test","path":"/spec/terminationGracePeriodSeconds","value":null},` +
@@ -102,15 +102,12 @@ func TestGitOwnsTheRunStrategy(t *testing.T) {
 func TestGitIsNoBarToWhatLeavesTheSpecAlone(t *testing.T) {
 	owned := ownedBy("virt-bundles", runStrategyField)
 	for name, got := range map[string]string{
-		"restart":     outcome(Restart(Seen{vm(v1.RunStrategyAlways, owned), vmi(v1.Running)}, v1.RestartOptions{})),
-		"stop rerun":  outcome(Stop(Seen{vm(v1.RunStrategyRerunOnFailure, owned), vmi(v1.Running)}, v1.StopOptions{})),
-		"start rerun": outcome(Start(Seen{vm(v1.RunStrategyRerunOnFailure, owned), nil}, v1.StartOptions{})),
+		"restart":     outcome(Restart(Look(vm(v1.RunStrategyAlways, owned), vmi(v1.Running)), v1.RestartOptions{})),
+		"stop rerun":  outcome(Stop(Look(vm(v1.RunStrategyRerunOnFailure, owned), vmi(v1.Running)), v1.StopOptions{})),
+		"start rerun": outcome(Start(Look(vm(v1.RunStrategyRerunOnFailure, owned), nil), v1.StartOptions{})),
 	} {
 		if want := map[string]string{"restart": "requesting Stop Start", "stop rerun": "requesting Stop", "start rerun": "requesting Start"}[name]; got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
-	}
-	if got := outcome(Start(Seen{vm(v1.RunStrategyHalted, owned), nil}, v1.StartOptions{Paused: true})); got == "requesting Start" {
-		t.Error("a paused start makes a VM run that Git wants halted")
 	}
 }

@@ -9,13 +9,25 @@ import (
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 )
 
 // Seen is what a verb is decided on.
 type Seen struct {
 	VM  *v1.VirtualMachine
-	VMI *v1.VirtualMachineInstance // the one of the VM's name; nil: none
+	VMI *v1.VirtualMachineInstance // the VM's; nil: none
+	// Namesake says that there is a VMI of the VM's name that isn't the VM's: no verb of the VM reaches it.
+	Namesake bool
+}
+
+// Look sorts what there is of a VM's name: a VMI is the VM's only by the UID of its controller. named is nil if there is
+// none.
+func Look(vm *v1.VirtualMachine, named *v1.VirtualMachineInstance) Seen {
+	if named == nil || metav1.IsControlledBy(named, vm) {
+		return Seen{VM: vm, VMI: named}
+	}
+	return Seen{VM: vm, Namesake: true}
 }
 
 // Action is one write; the first that fails ends the list.
@@ -159,12 +171,8 @@ func request(vm *v1.VirtualMachine, changes ...v1.VirtualMachineStateChangeReque
 	return []Action{Request{vm, changes}}, nil
 }
 
-func startRequest(paused bool) v1.VirtualMachineStateChangeRequest {
-	r := v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
-	if paused {
-		r.Data = map[string]string{v1.StartRequestDataPausedKey: v1.StartRequestDataPausedTrue}
-	}
-	return r
+func startRequest() v1.VirtualMachineStateChangeRequest {
+	return v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
 }
 
 // stopRequest asks for the end of that VMI and no later one; without a VMI it asks that none be tried.

@@ -50,6 +50,14 @@ func running(on bool) vmOption {
 }
 
 func vmi(phase v1.VirtualMachineInstancePhase) *v1.VirtualMachineInstance {
+	vmi := strangers(phase)
+	yes := true
+	vmi.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine", Name: "web", UID: "vm-1", Controller: &yes}}
+	return vmi
+}
+
+// strangers is a VMI of the VM's name that somebody made.
+func strangers(phase v1.VirtualMachineInstancePhase) *v1.VirtualMachineInstance {
 	vmi := &v1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "vmi-1"}}
 	vmi.Status.Phase = phase
 	return vmi
@@ -75,6 +83,8 @@ func outcome(actions []Action, err error) string {
 }
 
 func TestStart(t *testing.T) {
+	const unpaused = "Bad Request: paused: Invalid value: true: no guest can be started paused yet: leave it out (virtctl start without --paused)"
+	paused := v1.StartOptions{Paused: true}
 	const already, unmanual = "Conflict: VM is already running", " does not support manual start requests"
 	for name, tc := range map[string]struct {
 		vm   *v1.VirtualMachine
@@ -85,7 +95,9 @@ func TestStart(t *testing.T) {
 		"halted":                    {vm: vm(v1.RunStrategyHalted), want: "setting runStrategy: Always"},
 		"running false":             {vm: vm("", running(false)), want: "setting running: true"},
 		"halted, last VMI is done":  {vm: vm(v1.RunStrategyHalted), vmi: vmi(v1.Succeeded), want: "setting runStrategy: Always"},
-		"halted, paused":            {vm: vm(v1.RunStrategyHalted), opts: v1.StartOptions{Paused: true}, want: "requesting Start"},
+		"halted, paused":            {vm: vm(v1.RunStrategyHalted), opts: paused, want: unpaused},
+		"manual, paused":            {vm: vm(v1.RunStrategyManual), opts: paused, want: unpaused},
+		"a stranger has its name":   {vm: vm(v1.RunStrategyHalted), vmi: strangers(v1.Running), want: "Conflict: a VMI of this name exists and isn't this VM's: delete VMI web, then start the VM"},
 		"running":                   {vm: vm(v1.RunStrategyManual), vmi: vmi(v1.Running), want: already},
 		"on its way":                {vm: vm(v1.RunStrategyAlways), vmi: vmi(v1.Pending), want: already},
 		"VMI without phase":         {vm: vm(v1.RunStrategyManual), vmi: vmi(v1.VmPhaseUnset), want: "requesting Start"},
@@ -107,7 +119,7 @@ func TestStart(t *testing.T) {
 		"manual recovery is needed": {vm: vm(v1.RunStrategyHalted, with(v1.VirtualMachineManualRecoveryRequired)), want: "Conflict: VM needs manual recovery after a failed volume migration: put the volumes of spec.template back to those that hold the data, then start it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outcome(Start(Seen{tc.vm, tc.vmi}, tc.opts)); got != tc.want {
+			if got := outcome(Start(Look(tc.vm, tc.vmi), tc.opts)); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -144,10 +156,12 @@ func TestStop(t *testing.T) {
 		"rerun, between tries":      {vm: vm(v1.RunStrategyRerunOnFailure, failing), want: "requesting Stop"},
 		"a start waits":             {vm: vm(v1.RunStrategyManual, waiting(v1.StartRequest)), vmi: vmi(v1.Running), want: "requesting Stop"},
 		"receiver":                  {vm: vm(v1.RunStrategyWaitAsReceiver), vmi: vmi(v1.WaitingForSync), want: "requesting Stop"},
+		"a stranger has its name":   {vm: vm(v1.RunStrategyManual), vmi: strangers(v1.Running), opts: quick, want: down},
+		"always, beside a stranger": {vm: vm(v1.RunStrategyAlways), vmi: strangers(v1.Running), opts: quick, want: "setting runStrategy: Halted"},
 		"negative":                  {vm: vm(v1.RunStrategyAlways), opts: v1.StopOptions{GracePeriod: seconds(-1)}, want: "Bad Request: gracePeriod has to be greater or equal to 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outcome(Stop(Seen{tc.vm, tc.vmi}, tc.opts)); got != tc.want {
+			if got := outcome(Stop(Look(tc.vm, tc.vmi), tc.opts)); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -169,12 +183,13 @@ func TestRestart(t *testing.T) {
 		"once":                {vm: vm(v1.RunStrategyOnce), vmi: vmi(v1.Running), want: "Conflict: RunStategy Once does not support manual restart requests"},
 		"no VMI":              {vm: vm(v1.RunStrategyAlways), want: "Conflict: VM is not running: Halted"},
 		"a request waits":     {vm: vm(v1.RunStrategyAlways, waiting(v1.StopRequest, v1.StartRequest)), vmi: vmi(v1.Running), want: "Internal Server Error: Internal error occurred: unable to complete request: stop/start already underway"},
+		"beside a stranger":   {vm: vm(v1.RunStrategyAlways), vmi: strangers(v1.Running), opts: now, want: "Conflict: VM is not running: Halted"},
 		"with time":           {vm: vm(v1.RunStrategyAlways), opts: v1.RestartOptions{GracePeriodSeconds: seconds(9)}, want: "Bad Request: For force restart, only gracePeriod=0 is supported for now"},
 		"with negative time":  {vm: vm(v1.RunStrategyAlways), opts: v1.RestartOptions{GracePeriodSeconds: seconds(-9)}, want: "Bad Request: gracePeriod has to be greater or equal to 0"},
 		"volumes are changed": {vm: vm(v1.RunStrategyAlways, with("VolumesChange")), vmi: vmi(v1.Running), want: "Conflict: VM has a change of its volumes under way: restart it when condition VolumesChange is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outcome(Restart(Seen{tc.vm, tc.vmi}, tc.opts)); got != tc.want {
+			if got := outcome(Restart(Look(tc.vm, tc.vmi), tc.opts)); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -184,12 +199,32 @@ func TestRestart(t *testing.T) {
 // The spec is written for strategies Always and Halted alone, whatever is asked in whatever state.
 func TestNoOtherStrategyIsEverWritten(t *testing.T) {
 	for _, strategy := range []v1.VirtualMachineRunStrategy{v1.RunStrategyManual, v1.RunStrategyRerunOnFailure, v1.RunStrategyOnce, v1.RunStrategyWaitAsReceiver} {
-		for _, seen := range []Seen{{vm(strategy), nil}, {vm(strategy, failing), nil}, {vm(strategy), vmi(v1.Running)}, {vm(strategy), vmi(v1.Failed)}, {vm(strategy), vmi(v1.Succeeded)}} {
+		for _, seen := range []Seen{Look(vm(strategy), nil), Look(vm(strategy, failing), nil), Look(vm(strategy), vmi(v1.Running)), Look(vm(strategy), vmi(v1.Failed)), Look(vm(strategy), vmi(v1.Succeeded))} {
 			if slices.ContainsFunc(everyVerb(seen), func(a Action) bool { _, writes := a.(SetStrategy); return writes }) {
 				t.Errorf("%s: %v", strategy, everyVerb(seen))
 			}
 		}
 	}
+}
+
+// Whatever is asked of a VM, nothing is done to a VMI that has only its name.
+func TestNamesakesAreLeftAlone(t *testing.T) {
+	for _, strategy := range []v1.VirtualMachineRunStrategy{v1.RunStrategyAlways, v1.RunStrategyHalted, v1.RunStrategyManual, v1.RunStrategyRerunOnFailure, v1.RunStrategyOnce} {
+		for _, phase := range []v1.VirtualMachineInstancePhase{v1.VmPhaseUnset, v1.Scheduling, v1.Running, v1.Failed} {
+			if did := everyVerb(Look(vm(strategy, failing), strangers(phase))); slices.ContainsFunc(did, touches) {
+				t.Errorf("%s, VMI %s: %s", strategy, phase, did)
+			}
+		}
+	}
+}
+
+// touches reports whether an action changes a VMI or its launcher.
+func touches(a Action) bool {
+	switch a.(type) {
+	case SetGrace, KillLauncher:
+		return true
+	}
+	return false
 }
 
 // everyVerb is what all verbs would do.

@@ -10,7 +10,7 @@ import (
 
 // Start plans the start of a VM, or returns an API error that refuses it.
 func Start(s Seen, o v1.StartOptions) ([]Action, error) {
-	if err := startable(s); err != nil {
+	if err := startable(s, o); err != nil {
 		return nil, err
 	}
 	strategy, err := strategyOf(s.VM)
@@ -19,9 +19,9 @@ func Start(s Seen, o v1.StartOptions) ([]Action, error) {
 	}
 	switch strategy {
 	case v1.RunStrategyHalted:
-		return startHalted(s, o)
+		return startHalted(s)
 	case v1.RunStrategyRerunOnFailure, v1.RunStrategyManual:
-		return startRequested(s, o, strategy)
+		return startRequested(s, strategy)
 	case v1.RunStrategyWaitAsReceiver:
 		return nil, nil // it runs when its guest arrives
 	case v1.RunStrategyAlways:
@@ -35,7 +35,13 @@ func Start(s Seen, o v1.StartOptions) ([]Action, error) {
 	return nil, Conflict(s.VM, "%s does not support manual start requests", strategy)
 }
 
-func startable(s Seen) error {
+func startable(s Seen, o v1.StartOptions) error {
+	if o.Paused {
+		return apierrors.NewBadRequest("paused: Invalid value: true: no guest can be started paused yet: leave it out (virtctl start without --paused)")
+	}
+	if s.Namesake {
+		return Conflict(s.VM, "a VMI of this name exists and isn't this VM's: delete VMI %s, then start the VM", s.VM.Name)
+	}
 	if s.VMI != nil && !s.VMI.IsFinal() && !s.VMI.IsUnknown() && s.VMI.Status.Phase != v1.VmPhaseUnset {
 		return Conflict(s.VM, "VM is already running")
 	}
@@ -46,19 +52,16 @@ func startable(s Seen) error {
 	return nil
 }
 
-// startHalted makes the VM run for good; a paused start can't be said in the spec.
-func startHalted(s Seen, o v1.StartOptions) ([]Action, error) {
+// startHalted makes the VM run for good.
+func startHalted(s Seen) ([]Action, error) {
 	if err := gitRefusal(s.VM, true); err != nil {
 		return nil, err
-	}
-	if o.Paused {
-		return request(s.VM, startRequest(true))
 	}
 	return []Action{SetStrategy{s.VM, true}}, nil
 }
 
 // startRequested asks for a start. A VM between two tries is not asked again but tries at once.
-func startRequested(s Seen, o v1.StartOptions, strategy v1.VirtualMachineRunStrategy) ([]Action, error) {
+func startRequested(s Seen, strategy v1.VirtualMachineRunStrategy) ([]Action, error) {
 	failed := strategy == v1.RunStrategyRerunOnFailure && s.VMI != nil && s.VMI.Status.Phase == v1.Failed
 	queued := asks(s.VM.Status.StateChangeRequests, v1.StartRequest)
 	switch {
@@ -67,15 +70,15 @@ func startRequested(s Seen, o v1.StartOptions, strategy v1.VirtualMachineRunStra
 	case failed:
 		return nil, Conflict(s.VM, "%s does not support starting VM from failed state", strategy)
 	}
-	return request(s.VM, afresh(s, o)...)
+	return request(s.VM, afresh(s)...)
 }
 
 // afresh is a start; a VMI that is done is taken away before.
-func afresh(s Seen, o v1.StartOptions) []v1.VirtualMachineStateChangeRequest {
+func afresh(s Seen) []v1.VirtualMachineStateChangeRequest {
 	if s.VMI != nil && s.VMI.IsFinal() {
-		return []v1.VirtualMachineStateChangeRequest{stopRequest(s.VMI), startRequest(o.Paused)}
+		return []v1.VirtualMachineStateChangeRequest{stopRequest(s.VMI), startRequest()}
 	}
-	return []v1.VirtualMachineStateChangeRequest{startRequest(o.Paused)}
+	return []v1.VirtualMachineStateChangeRequest{startRequest()}
 }
 
 func holds(vm *v1.VirtualMachine, condition v1.VirtualMachineConditionType) bool {

@@ -7,14 +7,16 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 
+	"virtstack.io/virtstack/machine/change"
 	"virtstack.io/virtstack/machine/config"
-	"virtstack.io/virtstack/machine/defaults"
+	"virtstack.io/virtstack/machine/instancetype"
 	"virtstack.io/virtstack/machine/lifecycle"
 	"virtstack.io/virtstack/machine/mirror"
+	"virtstack.io/virtstack/machine/names"
 )
 
 // Seen is one round's facts; nil: the API server has none.
@@ -26,6 +28,7 @@ type Seen struct {
 	Config   config.Config
 	// Labels and Annotations are the keys that this controller has set on the VMI.
 	Labels, Annotations []string
+	Types               instancetype.Found
 }
 
 // Plan is what one round does.
@@ -89,7 +92,9 @@ func For(now time.Time, s Seen) Plan {
 	case !reflect.DeepEqual(left, s.VM.Status.StateChangeRequests) && len(left)+len(s.VM.Status.StateChangeRequests) > 0:
 		return finish(now, s, failure, Plan{Actions: []Action{SetRequests{s.VM, left}}})
 	}
-	return finish(now, s, failure, act(now, s, failure))
+	p := act(now, s, failure)
+	p.Actions = append(stores(s), p.Actions...)
+	return finish(now, s, failure, p)
 }
 
 // counted tells whether this round counts another failed start.
@@ -115,7 +120,8 @@ func act(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) Plan {
 	if at := lifecycle.RetryAt(s.VM, failure); now.Before(at) {
 		return Plan{Recheck: at}
 	}
-	return Plan{Actions: append(hold(s.VM), StartVMI{defaults.VMI(s.VM, s.Config), want.Why})}
+	vmi, _ := machine(s) // not refused, so there is one
+	return Plan{Actions: append(hold(s.VM), StartVMI{vmi, want.Why})}
 }
 
 // finish adds the status, as if the plan's start had succeeded: so that the VMI, once seen, changes nothing.
@@ -133,6 +139,9 @@ func finish(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure, p Pla
 	stalled, at := stall(now, s, failure)
 	if !stalled {
 		p.Recheck = earliest(p.Recheck, at)
+	}
+	if m := s.Types.Missing; m != nil && m.Infer {
+		p.Recheck = earliest(p.Recheck, now.Add(inferAgain))
 	}
 	return p
 }
@@ -164,14 +173,25 @@ func takeDown(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) Pla
 func superseded(s Seen) bool {
 	switch s.VMI.Status.Phase {
 	case v1.VmPhaseUnset, v1.Pending, v1.Scheduling:
-		return outdated(s)
+		return len(outdated(s)) > 0
+	case v1.Scheduled: // its launcher may be starting the guest, unless it has said what it waits for
+		c := vmiCondition(s.VMI, v1.VirtualMachineInstanceSynchronized)
+		return c != nil && c.Status == k8sv1.ConditionFalse && len(outdated(s)) > 0
 	}
 	return false
 }
 
 // relabel carries changes of the template's labels and annotations to the VMI: they need no restart.
 func relabel(s Seen) []Action {
-	want := defaults.VMI(s.VM, s.Config)
+	want, _ := machine(s)
+	if want == nil {
+		return nil
+	}
+	if made, ok := s.VMI.Annotations[names.Defaults]; ok { // a record is no one's to change
+		want.Annotations[names.Defaults] = made
+	} else {
+		delete(want.Annotations, names.Defaults)
+	}
 	a := RelabelVMI{s.VMI, mirror.Diff(s.VMI.Labels, want.Labels, s.Labels), mirror.Diff(s.VMI.Annotations, want.Annotations, s.Annotations)}
 	if len(a.Labels)+len(a.Annotations) == 0 {
 		return nil
@@ -179,13 +199,16 @@ func relabel(s Seen) []Action {
 	return []Action{a}
 }
 
-func outdated(s Seen) bool {
+// outdated returns the fields of the VM's spec in which the VMI isn't what the VM asks for.
+func outdated(s Seen) []string {
 	if s.VMI.Annotations[v1.VirtualMachineGenerationAnnotation] == strconv.FormatInt(s.VM.Generation, 10) {
-		return false
+		return nil
 	}
-	want := defaults.VMI(s.VM, s.Config).Spec
-	want.StartStrategy = s.VMI.Spec.StartStrategy
-	return !equality.Semantic.DeepEqual(want, s.VMI.Spec)
+	want, _ := machine(s)
+	if want == nil {
+		return nil
+	}
+	return change.Fields(&s.VMI.Spec, &want.Spec)
 }
 
 func earliest(a, b time.Time) time.Time {

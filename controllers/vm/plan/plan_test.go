@@ -56,6 +56,8 @@ func TestWordsForPeople(t *testing.T) {
 	deleting := vmi(v1.Running)
 	deleting.DeletionTimestamp = &metav1.Time{Time: epoch}
 	paused := vmi(v1.Running, v1.VirtualMachineInstanceCondition{Type: v1.VirtualMachineInstancePaused, Status: k8sv1.ConditionTrue})
+	moving := vmi(v1.Running)
+	moving.Status.MigrationState = &v1.VirtualMachineInstanceMigrationState{StartTimestamp: &metav1.Time{Time: epoch}}
 	for name, tc := range map[string]struct {
 		strategy v1.VirtualMachineRunStrategy
 		vmi      *v1.VirtualMachineInstance
@@ -71,12 +73,41 @@ func TestWordsForPeople(t *testing.T) {
 		"unschedulable":  {v1.RunStrategyAlways, vmi(v1.Scheduling, isFalse("PodScheduled", "Unschedulable")), v1.VirtualMachineStatusUnschedulable},
 		"no image":       {v1.RunStrategyAlways, vmi(v1.Scheduling, isFalse("Synchronized", "ErrImagePull")), v1.VirtualMachineStatusErrImagePull},
 		"pulling later":  {v1.RunStrategyAlways, vmi(v1.Scheduling, isFalse("Synchronized", "ImagePullBackOff")), v1.VirtualMachineStatusImagePullBackOff},
+		"not supported":  {v1.RunStrategyAlways, vmi(v1.Pending, isFalse("Synchronized", "Unsupported")), "ErrorUnsupported"},
+		"no claim":       {v1.RunStrategyAlways, vmi(v1.Pending, isFalse("Synchronized", "FailedPvcNotFound")), v1.VirtualMachineStatusPvcNotFound},
+		"importing":      {v1.RunStrategyAlways, vmi(v1.Pending, isFalse("Synchronized", "DataVolumeNotReady")), v1.VirtualMachineStatusProvisioning},
+		"import failed":  {v1.RunStrategyAlways, vmi(v1.Pending, isFalse("Synchronized", "FailedDataVolumeImport")), v1.VirtualMachineStatusDataVolumeError},
+		"migrating":      {v1.RunStrategyAlways, moving, v1.VirtualMachineStatusMigrating},
 		"shut down":      {v1.RunStrategyManual, vmi(v1.Succeeded), v1.VirtualMachineStatusStopped},
 		"crashed":        {v1.RunStrategyAlways, vmi(v1.Failed), v1.VirtualMachineStatusCrashLoopBackOff},
 	} {
 		p := plan.For(epoch, plan.Seen{VM: vm(tc.strategy), VMI: tc.vmi, Config: config.From(nil)})
 		if p.Status.PrintableStatus != tc.want {
 			t.Errorf("%s: got %s, want %s", name, p.Status.PrintableStatus, tc.want)
+		}
+	}
+}
+
+// A spec that is mended takes the place of one whose guest isn't there yet, unless its launcher may be starting it.
+func TestAMendedSpecIsNotWaitedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		vmi  *v1.VirtualMachineInstance
+		stop bool
+	}{
+		"waits for a Pod":           {vmi(v1.Pending, isFalse("Synchronized", "Unsupported")), true},
+		"its launcher waits":        {vmi(v1.Scheduled, isFalse("Synchronized", "Synchronizing with the Domain failed.")), true},
+		"its launcher may start it": {vmi(v1.Scheduled), false},
+		"runs, whatever is wrong":   {vmi(v1.Running, isFalse("Synchronized", "X")), false},
+	} {
+		s := plan.Seen{VM: vm(v1.RunStrategyAlways), VMI: tc.vmi, Config: config.From(nil)}
+		s.VM.Generation, s.VM.Spec.Template.Spec.Subdomain = 2, "mended"
+		stop := false
+		for _, a := range plan.For(epoch, s).Actions {
+			_, is := a.(plan.StopVMI)
+			stop = stop || is
+		}
+		if stop != tc.stop {
+			t.Errorf("%s: stopped: %t, want %t", name, stop, tc.stop)
 		}
 	}
 }

@@ -9,6 +9,10 @@ import (
 	"virtstack.io/virtstack/machine/lifecycle"
 )
 
+// unsupported is the word for a VM that waits for another version or configuration of virtstack: no rule of the
+// contract has one, and Starting would promise a start (docs/departures.md).
+const unsupported v1.VirtualMachinePrintableStatus = "ErrorUnsupported"
+
 // printable returns the one word for people: the first of the contract's rules (§6) that fits.
 func printable(now time.Time, s Seen, f *v1.VirtualMachineStartFailure) v1.VirtualMachinePrintableStatus {
 	want := lifecycle.For(s.VM, s.VMI)
@@ -45,6 +49,12 @@ func starting(vmi *v1.VirtualMachineInstance) v1.VirtualMachinePrintableStatus {
 			return reason
 		case "FailedPvcNotFound":
 			return v1.VirtualMachineStatusPvcNotFound
+		case reasonUnsupported:
+			return unsupported
+		case "FailedDataVolumeImport":
+			return v1.VirtualMachineStatusDataVolumeError
+		case "DataVolumeNotReady":
+			return v1.VirtualMachineStatusProvisioning
 		}
 	}
 	return v1.VirtualMachineStatusStarting

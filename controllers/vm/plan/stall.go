@@ -25,6 +25,9 @@ func stall(now time.Time, s Seen, f *v1.VirtualMachineStartFailure) (bool, time.
 	if !lifecycle.Wanted(s.VM, s.VMI) {
 		return false, time.Time{}
 	}
+	if at, waits := awaited(now, s); waits {
+		return !now.Before(at), at
+	}
 	if refused(s) != nil || f != nil && f.ConsecutiveFailCount >= loopAfter {
 		return true, time.Time{}
 	}

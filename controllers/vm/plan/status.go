@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
@@ -49,6 +51,7 @@ func said(vm *v1.VirtualMachine) v1.VirtualMachineStatus {
 		Created: live.Created, Ready: live.Ready, PrintableStatus: live.PrintableStatus, RunStrategy: live.RunStrategy,
 		Conditions: live.Conditions, StartFailure: live.StartFailure,
 		ObservedGeneration: live.ObservedGeneration, DesiredGeneration: live.DesiredGeneration,
+		InstancetypeRef: live.InstancetypeRef, PreferenceRef: live.PreferenceRef,
 	}
 }
 
@@ -61,6 +64,8 @@ func status(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) v1.Vi
 		ObservedGeneration: s.VM.Generation,
 		DesiredGeneration:  s.VM.Generation,
 		PrintableStatus:    printable(now, s, failure),
+		InstancetypeRef:    s.Types.Instancetype,
+		PreferenceRef:      s.Types.Preference,
 	}
 	var want []condition.Want
 	if c := ready(s); c != nil {
@@ -145,12 +150,12 @@ func refused(s Seen) *condition.Want {
 	const kind = string(v1.VirtualMachineFailure)
 	var c condition.Want
 	switch {
-	case s.VM.DeletionTimestamp != nil || s.VMI != nil:
+	case s.VM.DeletionTimestamp != nil:
 		return nil
-	case s.VM.Spec.Instancetype != nil:
-		c = condition.True(kind, reasonUnsupported, "spec.instancetype: not supported yet; write CPU and memory into spec.template.spec.domain")
-	case s.VM.Spec.Preference != nil:
-		c = condition.True(kind, reasonUnsupported, "spec.preference: not supported yet; write what it prefers into spec.template.spec.domain")
+	case unclear(s) != nil:
+		return unclear(s)
+	case s.VMI != nil:
+		return nil
 	case len(s.VM.Spec.DataVolumeTemplates) > 0:
 		c = condition.True(kind, reasonUnsupported, "spec.dataVolumeTemplates: not supported yet")
 	case s.Namesake && lifecycle.Wanted(s.VM, nil):
@@ -183,12 +188,23 @@ func lastFailure(s Seen, f *v1.VirtualMachineStartFailure) *condition.Want {
 	return nil
 }
 
+// namedFields is how many fields a condition names.
+const namedFields = 5
+
 // restart returns the condition of a VM whose running guest isn't what the spec says.
 func restart(s Seen) *condition.Want {
-	if s.VMI == nil || s.VMI.Status.Phase != v1.Running || s.VMI.DeletionTimestamp != nil || !outdated(s) {
+	if s.VMI == nil || s.VMI.Status.Phase != v1.Running || s.VMI.DeletionTimestamp != nil {
 		return nil
 	}
-	c := condition.True(string(v1.VirtualMachineRestartRequired), "RestartRequired", "a non-live-updatable field was changed in the template spec")
+	fields := outdated(s)
+	if len(fields) == 0 {
+		return nil
+	}
+	message := "a non-live-updatable field was changed in the template spec: " + strings.Join(fields[:min(len(fields), namedFields)], ", ")
+	if more := len(fields) - namedFields; more > 0 {
+		message += fmt.Sprintf(" and %d more", more)
+	}
+	c := condition.True(string(v1.VirtualMachineRestartRequired), "RestartRequired", message)
 	return &c
 }
 

@@ -20,12 +20,15 @@ var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageNam
 // following reports what becomes of the Pod until its launcher runs, and hands over then. What the node agent doesn't
 // wait for, the Pod's gate and the VMI's label, comes in the rounds after.
 func following(now time.Time, s Seen) Plan {
+	if last := lastState(s.Pod); last != nil && !s.PhaseOurs {
+		return unsaid(now, s, last)
+	}
 	p := Plan{Actions: append(hold(s), relabel(s)...)}
 	before := s.VMI.Status.Phase != v1.Scheduled
 	waiting, pulling := pullFailure(s.Pod)
 	settled := s.Pod.CreationTimestamp.Add(settleAfter)
 	switch {
-	case s.PhaseOurs && finished(s.Pod): // no guest can come of it
+	case s.PhaseOurs && Finished(s.Pod): // no guest can come of it
 		p.Status = status(now, s, v1.Failed)
 		p.Status.Reason = ReasonLauncherEnded
 	case !s.PhaseOurs || !before:

@@ -19,8 +19,18 @@ type Seen struct {
 	Pod *k8sv1.Pod
 	// PodGone says that the API server itself, not a cache, has no such Pod.
 	PodGone bool
+	// Node is where the VMI is; nil: nowhere yet, or the Node object is gone.
+	Node *k8sv1.Node
 	// PhaseOurs says that virt-controller owns status.phase, or nobody does: the node agent hasn't taken over.
 	PhaseOurs bool
+	// Claims are the claims that the VMI's volumes read, by name; one that isn't there is nil.
+	Claims map[string]*k8sv1.PersistentVolumeClaim
+	// Held names, for each claim that another VMI's launcher may write to and this one mustn't meanwhile, that VMI.
+	Held map[string]string
+	// TakenCIDs are the context ids of other guests' sockets on the node of a VMI that has yet to get one.
+	TakenCIDs map[uint32]bool
+	// Imports are the phases of the DataVolumes that make these claims, by claim; none for a claim that no DataVolume makes.
+	Imports map[string]string
 	// Rendered is the Pod that the VMI asks for; Unrendered says why there can be none.
 	Rendered   *k8sv1.Pod
 	Unrendered error
@@ -33,6 +43,8 @@ type Seen struct {
 // Plan is what one round does.
 type Plan struct {
 	Actions []Action // in order; the first that fails ends the list
+	// Reports are made once the status is written: a round that is repeated makes none twice.
+	Reports []Report
 	// Status holds what virt-controller owns of the VMI's status, and nothing else.
 	Status v1.VirtualMachineInstanceStatus
 	// TakeBack says that the phase in Status is taken from the node agent.
@@ -78,8 +90,8 @@ type RelabelPod struct {
 	Labels, Annotations mirror.Change
 }
 
-// ReportLoss tells the VMI's owner that its Pod was taken away.
-type ReportLoss struct{ VMI *v1.VirtualMachineInstance }
+// Report is a warning to the VMI's owner.
+type Report struct{ Reason, Message string }
 
 // ReleaseVMI takes the finalizers away that keep a deleted VMI.
 type ReleaseVMI struct{ VMI *v1.VirtualMachineInstance }
@@ -95,9 +107,6 @@ func (a OpenGate) String() string {
 }
 func (a LabelNode) String() string  { return "labelling VMI " + a.VMI.Name + " with node " + a.Node }
 func (a RelabelPod) String() string { return "labelling Pod " + a.Pod.Name + " as its VMI" }
-func (a ReportLoss) String() string {
-	return "reporting that the Pod of VMI " + a.VMI.Name + " was taken away"
-}
 func (a ReleaseVMI) String() string { return "releasing VMI " + a.VMI.Name }
 
 // Waits, each of which ends in what it says.
@@ -105,8 +114,12 @@ const (
 	// settleAfter is how long a Pod may take to run before the VMI's status says that it is on its way: mostly it runs
 	// by then, and one write is saved.
 	settleAfter = 3 * time.Second
+	// importEvery is how often a DataVolume is asked for: it isn't watched, for a cluster may not know the kind.
+	importEvery = 5 * time.Second
 	// lingerAfter is how long a launcher may take to end by itself once its guest has.
 	lingerAfter = 10 * time.Second
+	// agentAfter is how long a node agent may take to say how a guest ended whose launcher has.
+	agentAfter = time.Minute
 )
 
 // For plans one round.
@@ -138,6 +151,12 @@ func starting(now time.Time, s Seen) Plan {
 	if s.Unrendered != nil {
 		return Plan{Actions: hold(s), Status: problem(now, s, v1.Pending, ReasonUnsupported, s.Unrendered.Error())}
 	}
+	if reason, message := claimProblem(s); reason != "" {
+		return Plan{Actions: hold(s), Status: problem(now, s, v1.Pending, reason, message)}
+	}
+	if reason, message := importProblem(s); reason != "" {
+		return Plan{Actions: hold(s), Status: problem(now, s, v1.Pending, reason, message), Recheck: now.Add(importEvery)}
+	}
 	return Plan{Actions: append(hold(s), CreatePod{s.VMI, s.Rendered}), Status: carried(s)}
 }
 
@@ -160,19 +179,20 @@ func held(vmi *v1.VirtualMachineInstance) bool {
 
 // podLost ends a VMI whose Pod was taken away: nothing runs any more, and only virt-controller is left to say so.
 func podLost(now time.Time, s Seen) Plan {
-	p := Plan{
-		Actions:  []Action{ReportLoss{s.VMI}},
-		Status:   problem(now, s, v1.Failed, ReasonPodLost, "the launcher Pod was taken away; the guest didn't end by itself"),
-		TakeBack: !s.PhaseOurs,
-	}
-	p.Status.Reason = ReasonPodLost
+	return over(now, s, v1.Failed, Report{ReasonPodLost, "the launcher Pod was taken away; the guest didn't end by itself"})
+}
+
+// over ends a VMI in a final phase that nobody else is there to say.
+func over(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase, why Report) Plan {
+	p := Plan{Reports: []Report{why}, Status: problem(now, s, phase, why.Reason, why.Message), TakeBack: !s.PhaseOurs}
+	p.Status.Reason = why.Reason
 	return p
 }
 
 // ended looks after the Pod of a VMI whose run is over: its launcher ends by itself, or is ended.
 func ended(now time.Time, s Seen) Plan {
 	p := Plan{Status: current(now, s)}
-	if s.Pod == nil || s.Pod.DeletionTimestamp != nil || finished(s.Pod) {
+	if s.Pod == nil || s.Pod.DeletionTimestamp != nil || Finished(s.Pod) {
 		return p
 	}
 	at := since(s.VMI).Add(lingerAfter)
@@ -207,8 +227,8 @@ func release(vmi *v1.VirtualMachineInstance) []Action {
 	return nil
 }
 
-// finished tells whether no container of the Pod runs any more or will.
-func finished(pod *k8sv1.Pod) bool {
+// Finished tells whether no container of the Pod runs any more or will.
+func Finished(pod *k8sv1.Pod) bool {
 	return pod.Status.Phase == k8sv1.PodSucceeded || pod.Status.Phase == k8sv1.PodFailed
 }
 

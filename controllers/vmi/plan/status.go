@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
@@ -13,6 +11,7 @@ import (
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/kube/condition"
+	"virtstack.io/virtstack/machine/exit"
 	"virtstack.io/virtstack/machine/lifecycle"
 )
 
@@ -24,8 +23,10 @@ const (
 	// ReasonUnsupported: the spec asks for what this version doesn't have; the message names the field.
 	ReasonUnsupported = "Unsupported"
 	// ReasonPodLost: the launcher Pod was taken away; the guest didn't end by itself.
-	ReasonPodLost = "LauncherPodLost"
-	// ReasonLauncherEnded: the launcher ended before it had a guest.
+	ReasonPodLost = lifecycle.ReasonPodLost
+	// ReasonNodeUnreachable: nobody can tell whether the guest runs.
+	ReasonNodeUnreachable = "NodeUnreachable"
+	// ReasonLauncherEnded: the launcher ended before it had a guest, or without a node agent to say how.
 	ReasonLauncherEnded = "LauncherEnded"
 )
 
@@ -51,6 +52,7 @@ func status(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase) v1.Virt
 		want = append(want, lastWords(s)...)
 	}
 	st.Conditions = condition.VMI(now, s.VMI.Status.Conditions, want...)
+	st.VolumeStatus = volumes(s)
 	return st
 }
 
@@ -67,7 +69,7 @@ func carried(s Seen) v1.VirtualMachineInstanceStatus {
 	if s.VMI.Status.Phase == v1.VmPhaseUnset {
 		return v1.VirtualMachineInstanceStatus{}
 	}
-	st := v1.VirtualMachineInstanceStatus{}
+	st := v1.VirtualMachineInstanceStatus{VolumeStatus: volumes(s)}
 	live := s.VMI.DeepCopy().Status
 	if s.PhaseOurs {
 		st.Phase, st.PhaseTransitionTimestamps, st.Reason = live.Phase, live.PhaseTransitionTimestamps, live.Reason
@@ -117,8 +119,9 @@ func lastWords(s Seen) []condition.Want {
 	}
 	message := "the launcher ended before it had a guest"
 	if c := computeStatus(s.Pod); c != nil && c.State.Terminated != nil {
-		t := c.State.Terminated
-		message = strings.TrimSpace(fmt.Sprintf("%s: exit code %d: %s %s", message, t.ExitCode, t.Reason, t.Message))
+		if how := exit.Of(c.State.Terminated); how.Message != "" {
+			message += ": " + how.Message
+		}
 	} else if s.Pod.Status.Message != "" {
 		message += ": " + s.Pod.Status.Message
 	}
@@ -131,6 +134,7 @@ func placed(st *v1.VirtualMachineInstanceStatus, s Seen) {
 	st.NodeName = nodeName(s)
 	st.ActivePods, st.QOSClass, st.LauncherContainerImageVersion = live.ActivePods, live.QOSClass, live.LauncherContainerImageVersion
 	st.RuntimeUser, st.CurrentCPUTopology, st.Memory = live.RuntimeUser, live.CurrentCPUTopology, live.Memory
+	st.VSOCKCID = live.VSOCKCID
 	if s.Pod == nil || s.Pod.Spec.NodeName == "" {
 		return
 	}
@@ -145,6 +149,10 @@ func placed(st *v1.VirtualMachineInstanceStatus, s Seen) {
 		st.LauncherContainerImageVersion = s.Pod.Spec.Containers[0].Image
 	}
 	st.RuntimeUser = guestv1.User
+	if NeedsCID(s.VMI) {
+		id := contextID(s.VMI.UID, s.TakenCIDs)
+		st.VSOCKCID = &id
+	}
 	if c := s.VMI.Spec.Domain.CPU; c != nil && st.CurrentCPUTopology == nil && c.Cores > 0 {
 		st.CurrentCPUTopology = &v1.CPUTopology{Cores: c.Cores, Sockets: c.Sockets, Threads: c.Threads}
 	}
@@ -167,6 +175,8 @@ func ready(s Seen, phase v1.VirtualMachineInstancePhase) condition.Want {
 	switch {
 	case s.Pod == nil:
 		return condition.False(kind, v1.PodNotExistsReason, "the launcher Pod doesn't exist")
+	case !lifecycle.Final(s.VMI) && Unreachable(s.Node):
+		return condition.False(kind, ReasonNodeUnreachable, releasedBy(s.Node.Name))
 	case s.Pod.DeletionTimestamp != nil:
 		return condition.False(kind, v1.PodTerminatingReason, "the launcher Pod is being deleted")
 	case phase != v1.Running:

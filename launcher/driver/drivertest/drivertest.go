@@ -25,6 +25,8 @@ type Driver struct {
 	// KillDaemon ends what runs guests; KillGuest ends the running guest's process.
 	KillDaemon func()
 	KillGuest  func()
+	// Share serves a directory as a file system of guests and returns the socket.
+	Share func(t *testing.T, dir string) (socket string)
 }
 
 // Run runs the suite. Each test opens a driver of its own, which open's test cleanup closes.
@@ -39,7 +41,17 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 		"a guest that dies":                 dies,
 		"an ended guest never runs again":   noSecondLife,
 		"a daemon that dies":                daemonDies,
+		"a guest without an agent":          noAgent,
 		"a guest with everything":           everything,
+		"a guest with UEFI":                 uefi,
+		"a guest with secure UEFI":          secureUEFI,
+		"a guest with a TPM":                tpm,
+		"a guest with UEFI and a TPM":       secureTPM,
+		"a guest with many devices":         emulatedDevices,
+		"a guest with ICH9 sound":           ichSound,
+		"devices on the PCI root":           onRoot,
+		"ports for many interfaces":         manyPorts,
+		"a guest with a file system":        filesystem,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -80,6 +92,24 @@ func nothing(t *testing.T, d Driver) {
 	}
 	must(t, d.Stop(t.Context()))
 	want(t, d, driver.Absent, driver.NotEnded)
+}
+
+func noAgent(t *testing.T, d Driver) {
+	ask := func(what string) {
+		for _, call := range []driver.AgentCall{driver.AskSystem{}, driver.SetKeys{User: "root"}, driver.SetPassword{User: "root", Password: "x"}} {
+			if info, err := d.Agent(t.Context(), call); !errors.Is(err, driver.ErrNoAgent) {
+				t.Errorf("%s, %T: got %+v, %v; want %v", what, call, info, err, driver.ErrNoAgent)
+			}
+		}
+	}
+	ask("before there is a guest")
+	must(t, d.Define(t.Context(), guest(t)))
+	must(t, d.Start(t.Context()))
+	await(t, d, driver.Running)
+	ask("in a guest without a system")
+	if s := await(t, d, driver.Running); s.Agent {
+		t.Error("the state tells of an agent")
+	}
 }
 
 func badXML(t *testing.T, d Driver) {
@@ -156,9 +186,12 @@ func withEmptyDrive(d *v1.DomainSpec, _ *domain.Facts) {
 }
 
 // guest returns the XML of a small guest with no system, and no disk unless an edit adds one.
-func guest(t *testing.T, edits ...edit) string {
+func guest(t *testing.T, edits ...edit) string { return annotated(t, nil, edits...) }
+
+func annotated(t *testing.T, annotations map[string]string, edits ...edit) string {
 	t.Helper()
 	vmi := &v1.VirtualMachineInstance{}
+	vmi.Annotations = annotations
 	vmi.Namespace, vmi.Name = "drivertest", "guest"
 	d := &vmi.Spec.Domain
 	d.Firmware = &v1.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}

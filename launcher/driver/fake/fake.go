@@ -24,6 +24,7 @@ type Driver struct {
 	guest  *libvirtxml.Domain
 	state  driver.State
 	starts int
+	agent  func(driver.AgentCall) (driver.AgentInfo, error)
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -55,6 +56,14 @@ func (d *Driver) Deafen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.deaf = true
+}
+
+// Connect connects an agent in the guest, which answers calls; nil: it hangs up.
+func (d *Driver) Connect(agent func(driver.AgentCall) (driver.AgentInfo, error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.agent, d.state.Agent = agent, agent != nil
+	d.changed()
 }
 
 // Starts counts how often a guest was started.
@@ -146,6 +155,18 @@ func (d *Driver) Act(_ context.Context, act driver.Act) error {
 	})
 }
 
+// Agent implements driver.Driver.
+func (d *Driver) Agent(_ context.Context, call driver.AgentCall) (info driver.AgentInfo, err error) {
+	err = d.with("asking the agent", func() error {
+		if d.agent == nil || !d.state.Phase.Alive() {
+			return driver.ErrNoAgent
+		}
+		info, err = d.agent(call)
+		return err
+	})
+	return info, err
+}
+
 func (d *Driver) with(doing string, do func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,6 +181,7 @@ func (d *Driver) with(doing string, do func() error) error {
 
 func (d *Driver) end(why driver.Why) {
 	d.state.Phase, d.state.Why = driver.Ended, why
+	d.agent, d.state.Agent = nil, false
 	d.changed()
 }
 

@@ -35,6 +35,7 @@ type Driver struct {
 	closed  bool // events is
 	machine string
 	started time.Time
+	agent   bool // the guest's is connected
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -57,6 +58,10 @@ func Open(ctx context.Context, o Options) (*Driver, error) {
 	if _, err := d.conn.DomainEventLifecycleRegister(nil, changed); err != nil {
 		daemon.stop()
 		return nil, fmt.Errorf("asking for events: %w", plain(err))
+	}
+	if _, err := d.conn.DomainEventAgentLifecycleRegister(nil, d.agentChanged); err != nil {
+		daemon.stop()
+		return nil, fmt.Errorf("asking for events of the agent: %w", plain(err))
 	}
 	go func() {
 		<-daemon.gone
@@ -114,6 +119,7 @@ func (d *Driver) State(context.Context) (driver.State, error) {
 	defer d.mu.Unlock()
 	s := driver.State{Machine: d.machine, Started: d.started}
 	s.Phase, s.Why = phase(state, reason)
+	s.Agent = d.agent && s.Phase.Alive()
 	return s, nil
 }
 

@@ -14,8 +14,10 @@ import (
 	"testing"
 
 	"virtstack.io/virtstack/launcher/child"
+	"virtstack.io/virtstack/launcher/disk"
 	"virtstack.io/virtstack/launcher/driver/drivertest"
 	"virtstack.io/virtstack/launcher/driver/libvirt"
+	"virtstack.io/virtstack/launcher/share"
 )
 
 func TestLibvirt(t *testing.T) {
@@ -37,8 +39,19 @@ func TestLibvirt(t *testing.T) {
 			_ = os.RemoveAll(dir)
 		})
 		kill := func(name string) func() { return func() { killAll(t, dir, name) } }
-		return drivertest.Driver{Driver: d, KillDaemon: kill("libvirtd"), KillGuest: kill("qemu-system-x86")}
+		return drivertest.Driver{Driver: d, KillDaemon: kill("libvirtd"), KillGuest: kill("qemu-system-x86"), Share: serve}
 	})
+}
+
+// serve serves a directory by the virtiofsd of the image.
+func serve(t *testing.T, dir string) string {
+	t.Helper()
+	s := &share.Server{Dir: dir, Log: os.Stderr}
+	sockets, err := s.Serve(t.Context(), map[string]disk.Share{"config": {Dir: dir, ReadOnly: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sockets["config"]
 }
 
 // killAll kills the processes of a name whose environment or command line names dir.

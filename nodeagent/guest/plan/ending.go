@@ -8,6 +8,8 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/machine/exit"
+	"virtstack.io/virtstack/machine/lifecycle"
 )
 
 // end is how a guest ended. Reason is one CamelCase word, empty for an end that was wished for.
@@ -15,9 +17,6 @@ type end struct {
 	phase           v1.VirtualMachineInstancePhase
 	reason, message string
 }
-
-// The launcher's exit codes beside 0, a guest that shut down or was ended on request, and 1, one that failed.
-const exitLibvirt = 3
 
 // ending tells whether the guest has ended, and how: by the launcher's word, else by how its container ended. A
 // container that ended takes its guest with it.
@@ -32,16 +31,28 @@ func ending(s Seen) (end, bool) {
 	if i < 0 || s.Pod.Status.ContainerStatuses[i].State.Terminated == nil {
 		return end{}, false
 	}
-	return exited(s.Pod.Status.ContainerStatuses[i].State.Terminated), true
+	last := s.Pod.Status.ContainerStatuses[i].State.Terminated
+	if last.ExitCode == 0 && lifecycle.PodTaken(s.VMI, s.Pod) {
+		return podLost, true
+	}
+	return exited(last), true
 }
+
+// podLost is the end of a guest that was shut down because its Pod was taken away.
+var podLost = end{v1.Failed, lifecycle.ReasonPodLost, "the launcher Pod was taken away, and the guest was shut down for it; it didn't end by itself"}
 
 func stopped(s Seen) end {
 	message := text(s.Guest.GetMessage())
-	switch s.Guest.GetStopReason() {
+	reason, wanted := s.Guest.GetStopReason(), s.VMI.DeletionTimestamp == nil
+	ended := reason == guestv1.State_STOP_REASON_SHUTDOWN || reason == guestv1.State_STOP_REASON_DESTROYED
+	if ended && wanted && (s.Guest.GetToldToEnd() || lifecycle.PodTaken(s.VMI, s.Pod)) {
+		return podLost
+	}
+	switch reason {
 	case guestv1.State_STOP_REASON_SHUTDOWN:
 		return end{v1.Succeeded, "", message}
 	case guestv1.State_STOP_REASON_DESTROYED:
-		if s.VMI.DeletionTimestamp != nil {
+		if !wanted {
 			return end{v1.Succeeded, "", message}
 		}
 		return end{v1.Failed, "GuestDestroyed", orElse(message, "the guest was ended from outside")}
@@ -52,16 +63,11 @@ func stopped(s Seen) end {
 }
 
 func exited(t *k8sv1.ContainerStateTerminated) end {
-	message := text(t.Message)
-	switch {
-	case t.ExitCode == 0:
-		return end{v1.Succeeded, "", message}
-	case t.Reason == "OOMKilled":
-		return end{v1.Failed, "OOMKilled", orElse(message, "the launcher Pod needed more memory than its limit")}
-	case t.ExitCode == exitLibvirt:
-		return end{v1.Failed, "LibvirtFailed", orElse(message, "libvirt died")}
+	how := exit.Of(t)
+	if t.ExitCode == exit.Done {
+		return end{v1.Succeeded, "", text(how.Message)}
 	}
-	return end{v1.Failed, "LauncherFailed", orElse(message, "the launcher ended without giving a reason")}
+	return end{v1.Failed, how.Reason, text(how.Message)}
 }
 
 func finish(now time.Time, s Seen, e end) Plan {

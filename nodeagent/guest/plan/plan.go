@@ -33,6 +33,8 @@ type Seen struct {
 	// Guest is what the launcher last said; nil before it said anything. It is not trusted with the size or the
 	// content of anything.
 	Guest *guestv1.State
+	// Advertised is set while the node agent tells the guest of its IPv6 router.
+	Advertised bool
 	// Silent is since when the launcher has not been heard of; zero while it is connected. Loss says why.
 	Silent time.Time
 	Loss   string
@@ -58,6 +60,9 @@ type Action interface{ String() string }
 // Start prepares the Pod's network and has the launcher start the guest.
 type Start struct{ Pod *k8sv1.Pod }
 
+// Advertise tells the guest of its IPv6 router, for as long as its Pod runs it.
+type Advertise struct{ Pod *k8sv1.Pod }
+
 // Press presses the guest's power button; it may be deaf, or just have ended, so that it fails is no failure. First is
 // set while the guest hasn't been asked before.
 type Press struct {
@@ -72,6 +77,9 @@ type Kill struct {
 }
 
 func (a Start) String() string { return "starting the guest in Pod " + a.Pod.Name }
+func (a Advertise) String() string {
+	return "advertising the guest's IPv6 router in Pod " + a.Pod.Name
+}
 func (a Press) String() string { return "asking the guest to shut down" }
 func (a Kill) String() string  { return "ending the guest: " + a.Why }
 
@@ -134,7 +142,11 @@ func running(now time.Time, s Seen) Plan {
 			{k8sv1.EventTypeNormal, "Started", "The guest runs."},
 		}
 	}
+	p.Events = append(p.Events, tellCredentials(s.VMI.Status.Conditions, p.Status.Conditions)...)
 	if s.VMI.DeletionTimestamp == nil {
+		if !s.Advertised && hasRouter(s) {
+			p.Actions = []Action{Advertise{s.Pod}}
+		}
 		return p
 	}
 	grace := defaults.GracePeriod(s.VMI)

@@ -151,6 +151,7 @@ func TestPlans(t *testing.T) {
 		"launcher failed":                 {Seen{VMI: vmi(v1.Running), Pod: exitedPod(1, "Error", "QEMU died\n"), Silent: now}, "phase Failed LauncherFailed, Synchronized=False QEMU died; Warning Stopped"},
 		"libvirt died":                    {Seen{VMI: vmi(v1.Running), Pod: exitedPod(3, "Error", "libvirtd was killed"), Guest: guest(guestv1.State_PHASE_RUNNING)}, "phase Failed LibvirtFailed, Synchronized=False libvirtd was killed; Warning Stopped"},
 		"out of memory":                   {Seen{VMI: vmi(v1.Running), Pod: exitedPod(1, "OOMKilled", ""), Silent: now}, "phase Failed OOMKilled, Synchronized=False the launcher Pod needed more memory than its limit; Warning Stopped"},
+		"launcher killed":                 {Seen{VMI: vmi(v1.Running), Pod: exitedPod(137, "Error", "log\nlog"), Silent: now}, "phase Failed LauncherKilled, Synchronized=False the launcher was killed by SIGKILL (exit code 137); Warning Stopped"},
 		"the launcher's word counts more": {Seen{VMI: vmi(v1.Running), Pod: exitedPod(1, "Error", ""), Guest: stoppedGuest(guestv1.State_STOP_REASON_CRASHED)}, "phase Failed GuestCrashed, Synchronized=False the guest crashed; Warning Stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestTheFirstStatusSaysAll(t *testing.T) {
 			{Phase: v1.Running, PhaseTransitionTimestamp: metav1.NewTime(now)},
 		},
 		Interfaces: []v1.VirtualMachineInstanceNetworkInterface{{
-			Name: "default", MAC: "02:ab:00:00:00:01", IP: "10.88.0.7", IPs: []string{"10.88.0.7"}, PodInterfaceName: "eth0",
+			Name: "default", MAC: "02:ab:00:00:00:01", IP: "10.88.0.7", IPs: []string{"10.88.0.7", "fd00::7"}, PodInterfaceName: "eth0",
 			InfoSource: "domain", QueueCount: 1, LinkState: "up",
 		}},
 		Machine:      &v1.Machine{Type: "pc-q35-10.0"},

@@ -1,19 +1,16 @@
 package plan
 
 import (
-	"net/netip"
 	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/kube/condition"
-	"virtstack.io/virtstack/machine/defaults"
 )
 
 // Texts of conditions; the first is one that clients of the contract look for.
@@ -32,7 +29,8 @@ var device = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 func status(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase, failure string) *v1.VirtualMachineInstanceStatus {
 	st := &v1.VirtualMachineInstanceStatus{Phase: phase, PhaseTransitionTimestamps: transitions(now, s.VMI, phase)}
 	if s.Guest.GetPhase() > guestv1.State_PHASE_NOT_STARTED {
-		st.Interfaces, st.Machine, st.VolumeStatus = interfaces(s), machine(s), targets(s)
+		st.Interfaces, st.Machine, st.VolumeStatus = withAgent(s, interfaces(s)), machine(s), targets(s)
+		st.GuestOSInfo = system(s.Guest.GetAgent())
 	} else {
 		keep(st, s.VMI)
 	}
@@ -43,6 +41,10 @@ func status(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase, failure
 	if s.Guest.GetPhase() == guestv1.State_PHASE_PAUSED {
 		conditions = append(conditions, condition.True(string(v1.VirtualMachineInstancePaused), "PausedByUser", orElse(text(s.Guest.GetMessage()), "VMI was paused by user")))
 	}
+	if s.Guest.GetAgent() != nil {
+		conditions = append(conditions, condition.True(string(v1.VirtualMachineInstanceAgentConnected), "", ""))
+	}
+	conditions = append(conditions, credentials(s)...)
 	if failure != "" {
 		conditions = append(conditions, condition.False(string(v1.VirtualMachineInstanceSynchronized), syncFailed, text(failure)))
 	}
@@ -53,7 +55,7 @@ func status(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase, failure
 // keep says again what was said of a guest that tells nothing now.
 func keep(st *v1.VirtualMachineInstanceStatus, vmi *v1.VirtualMachineInstance) {
 	said := vmi.DeepCopy().Status
-	st.Interfaces, st.Machine = said.Interfaces, said.Machine
+	st.Interfaces, st.Machine, st.GuestOSInfo = said.Interfaces, said.Machine, said.GuestOSInfo
 	for _, v := range said.VolumeStatus {
 		if v.Target != "" {
 			st.VolumeStatus = append(st.VolumeStatus, v1.VolumeStatus{Name: v.Name, Target: v.Target})
@@ -69,44 +71,6 @@ func transitions(now time.Time, vmi *v1.VirtualMachineInstance, phase v1.Virtual
 		}
 	}
 	return append(have, v1.VirtualMachineInstancePhaseTransitionTimestamp{Phase: phase, PhaseTransitionTimestamp: metav1.NewTime(now.Truncate(time.Second))})
-}
-
-// interfaces are all behind the Pod's one address: masquerade is what this version has.
-func interfaces(s Seen) []v1.VirtualMachineInstanceNetworkInterface {
-	ips := addresses(s.Pod)
-	var found []v1.VirtualMachineInstanceNetworkInterface
-	for _, iface := range s.VMI.Spec.Domain.Devices.Interfaces {
-		if iface.State == v1.InterfaceStateAbsent {
-			continue
-		}
-		mac := iface.MacAddress
-		if mac == "" {
-			mac = defaults.MAC(s.VMI.Namespace, s.VMI.Name, iface.Name)
-		}
-		one := v1.VirtualMachineInstanceNetworkInterface{
-			Name: iface.Name, MAC: strings.ToLower(strings.ReplaceAll(mac, "-", ":")), IPs: ips, PodInterfaceName: "eth0",
-			InfoSource: "domain", QueueCount: 1, LinkState: "up",
-		}
-		if len(ips) > 0 {
-			one.IP = ips[0]
-		}
-		found = append(found, one)
-	}
-	return found
-}
-
-// addresses are the Pod's that lead to the guest: IPv4 ones.
-func addresses(pod *k8sv1.Pod) []string {
-	if pod == nil {
-		return nil
-	}
-	var found []string
-	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is4() {
-			found = append(found, a.String())
-		}
-	}
-	return found
 }
 
 func machine(s Seen) *v1.Machine {

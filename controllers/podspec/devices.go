@@ -1,0 +1,69 @@
+package podspec
+
+import (
+	"fmt"
+
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/size"
+	"virtstack.io/virtstack/machine/storage"
+)
+
+// supportedDevices refuses devices that a launcher can't have, and those of nodes that the administrator permits to
+// nobody.
+func supportedDevices(vmi *v1.VirtualMachineInstance, cfg config.Config, claims Claims) error {
+	const path = "spec.domain.devices"
+	d := &vmi.Spec.Domain.Devices
+	for i, g := range d.GPUs {
+		if err := supportedDevice(fmt.Sprintf("%s.gpus[%d]", path, i), g.DeviceName, g.ClaimRequest, cfg); err != nil {
+			return err
+		}
+	}
+	for i, h := range d.HostDevices {
+		if err := supportedDevice(fmt.Sprintf("%s.hostDevices[%d]", path, i), h.DeviceName, h.ClaimRequest, cfg); err != nil {
+			return err
+		}
+	}
+	if size.HasTPM(d) && d.TPM.Persistent != nil && *d.TPM.Persistent {
+		return &UnsupportedError{path + ".tpm.persistent", "true: must be false or left out: what outlives the Pod needs a claim of its own, which is not supported yet"}
+	}
+	return supportedFilesystems(vmi, claims)
+}
+
+func supportedDevice(field, resource string, claim *v1.ClaimRequest, cfg config.Config) error {
+	switch {
+	case claim != nil && claim.ClaimName != nil:
+		return &UnsupportedError{field + ".claimName", "not supported yet: name a device plugin's resource in deviceName"}
+	case !cfg.PermittedDevices[resource]:
+		return &UnsupportedError{field + ".deviceName", fmt.Sprintf("%q: must be one of the resources in spec.configuration.permittedHostDevices of the KubeVirt", resource)}
+	}
+	return nil
+}
+
+// supportedFilesystems wants a directory behind each file system.
+func supportedFilesystems(vmi *v1.VirtualMachineInstance, claims Claims) error {
+	volumes := map[string]*v1.Volume{}
+	for i := range vmi.Spec.Volumes {
+		volumes[vmi.Spec.Volumes[i].Name] = &vmi.Spec.Volumes[i]
+	}
+	for i, f := range vmi.Spec.Domain.Devices.Filesystems {
+		field := fmt.Sprintf("spec.domain.devices.filesystems[%d].name", i)
+		v := volumes[f.Name]
+		switch {
+		case v == nil:
+			return &UnsupportedError{field, fmt.Sprintf("%q: must be the name of a volume in spec.volumes", f.Name)}
+		case isDirectory(v, claims):
+		default:
+			return &UnsupportedError{field, fmt.Sprintf("%q: its volume must be a configMap, secret, serviceAccount or downwardAPI, or a persistentVolumeClaim or dataVolume with volumeMode Filesystem", f.Name)}
+		}
+	}
+	return nil
+}
+
+func isDirectory(v *v1.Volume, claims Claims) bool {
+	if v.PersistentVolumeClaim != nil || v.DataVolume != nil {
+		return !claims[storage.Claim(v)]
+	}
+	return v.ConfigMap != nil || v.Secret != nil || v.ServiceAccount != nil || v.DownwardAPI != nil
+}

@@ -1,0 +1,30 @@
+package domain
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// refuseUnsupported names every part of the spec that would change the machine and that this build can't make.
+func (c *converter) refuseUnsupported() {
+	s, devices := c.spec(), c.path.Child("devices")
+	d := &s.Devices
+	if st := c.vmi.Spec.StartStrategy; st != nil {
+		c.refuse(field.Forbidden(field.NewPath("spec", "startStrategy"), "not supported yet: leave it out, the guest starts running"))
+	}
+	for _, r := range []struct {
+		path  *field.Path
+		found bool
+	}{
+		{c.path.Child("firmware", "kernelBoot"), s.Firmware != nil && s.Firmware.KernelBoot != nil},
+		{c.path.Child("firmware", "acpi"), s.Firmware != nil && s.Firmware.ACPI != nil},
+		{c.path.Child("launchSecurity"), s.LaunchSecurity != nil},
+		{c.path.Child("cpu", "numa"), s.CPU != nil && s.CPU.NUMA != nil},
+		{c.path.Child("cpu", "realtime"), s.CPU != nil && s.CPU.Realtime != nil},
+		{c.path.Child("cpu", "dedicatedCpuPlacement"), s.CPU != nil && s.CPU.DedicatedCPUPlacement},
+		{devices.Child("clientPassthrough"), d.ClientPassthrough != nil},
+	} {
+		if r.found {
+			c.refuse(field.Forbidden(r.path, "not supported yet: leave it out"))
+		}
+	}
+}

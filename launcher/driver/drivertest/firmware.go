@@ -1,0 +1,33 @@
+package drivertest
+
+import (
+	"path/filepath"
+	"testing"
+
+	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/launcher/driver"
+)
+
+func uefi(t *testing.T, d Driver) { starts(t, d, withEFI(t, false)) }
+
+func secureUEFI(t *testing.T, d Driver) { starts(t, d, withEFI(t, true)) }
+
+// starts shows that a guest with the edits runs.
+func starts(t *testing.T, d Driver, edits ...edit) { runs(t, d, guest(t, edits...)) }
+
+func runs(t *testing.T, d Driver, xml string) {
+	must(t, d.Define(t.Context(), xml))
+	must(t, d.Start(t.Context()))
+	await(t, d, driver.Running)
+}
+
+func withEFI(t *testing.T, secure bool) edit {
+	vars := filepath.Join(short(t), "nvram.fd")
+	return func(d *v1.DomainSpec, facts *domain.Facts) {
+		d.Firmware.Bootloader = &v1.Bootloader{EFI: &v1.EFI{SecureBoot: &secure}}
+		d.Features = &v1.Features{SMM: &v1.FeatureState{Enabled: &secure}}
+		facts.Firmware = domain.ImageFirmware(vars)
+	}
+}

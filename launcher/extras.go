@@ -1,0 +1,61 @@
+package launcher
+
+import (
+	"os"
+	"time"
+
+	v1 "kubevirt.io/api/core/v1"
+	"libvirt.org/go/libvirtxml"
+
+	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/launcher/metrics"
+)
+
+// filesystems serves the directories that a guest mounts.
+func (p *preparer) filesystems(vmi *v1.VirtualMachineInstance) (map[string]string, error) {
+	shares, err := p.disks.Shares(vmi)
+	if err != nil {
+		return nil, err
+	}
+	return p.shares.Serve(p.ctx, shares)
+}
+
+// balloon is what the configuration says of every guest's balloon.
+func balloon(n *guestv1.NodeFacts) domain.Balloon {
+	b := domain.Balloon{KeepFreePages: n.GetKeepFreePages()}
+	if n != nil && n.BalloonPeriod != nil {
+		period := uint(n.GetBalloonPeriod())
+		b.StatsPeriod = &period
+	}
+	return b
+}
+
+// tellLoad tells a guest that asks for them the figures of its node and of itself: on a channel, on a disk, or on both.
+func (p *preparer) tellLoad(vmi *v1.VirtualMachineInstance, sources map[string]domain.Source, d *libvirtxml.Domain, node string) {
+	machine := metrics.Guest{VCPUs: d.VCPU.Value, Memory: uint64(d.Memory.Value)} // in bytes, as Convert writes it
+	if d.VCPU.Current > 0 {
+		machine.VCPUs = d.VCPU.Current
+	}
+	report := func() ([]byte, error) { return load(node, machine) }
+	if vmi.Spec.Domain.Devices.DownwardMetrics != nil {
+		go metrics.Serve(p.ctx, p.sockets.Metrics, report)
+	}
+	for i := range vmi.Spec.Volumes {
+		if v := &vmi.Spec.Volumes[i]; v.DownwardMetrics != nil {
+			go metrics.Keep(p.ctx, sources[v.Name].Path, report)
+		}
+	}
+}
+
+func load(node string, machine metrics.Guest) ([]byte, error) {
+	proc := os.DirFS("/proc")
+	host, err := metrics.ReadHost(proc, node)
+	if err != nil {
+		return nil, err
+	}
+	if machine.CPUTime, err = metrics.GuestTime(proc); err != nil {
+		return nil, err
+	}
+	return metrics.Report(time.Now(), host, machine)
+}

@@ -1,0 +1,66 @@
+package validate
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	v1 "kubevirt.io/api/core/v1"
+)
+
+// zone is what the name of a time zone looks like: it becomes part of a path when it is looked up.
+var zone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+
+// clock checks where the guest's time starts from, and what its timers do with ticks that they missed.
+func clock(path *field.Path, c *v1.Clock) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if c.Timezone != nil && !zone.MatchString(string(*c.Timezone)) {
+		errs = append(errs, field.Invalid(path.Child("timezone"), short(string(*c.Timezone)), "must be the name of a time zone, such as Europe/Berlin"))
+	}
+	if c.Timezone != nil && c.UTC != nil {
+		errs = append(errs, tooMany(path, []string{"timezone", "utc"})...)
+	}
+	t, at := c.Timer, path.Child("timer")
+	if t == nil {
+		return errs
+	}
+	if t.HPET != nil {
+		errs = append(errs, oneOf(at.Child("hpet", "tickPolicy"), t.HPET.TickPolicy,
+			[]v1.HPETTickPolicy{v1.HPETTickPolicyDelay, v1.HPETTickPolicyCatchup, v1.HPETTickPolicyMerge, v1.HPETTickPolicyDiscard})...)
+	}
+	if t.PIT != nil {
+		errs = append(errs, oneOf(at.Child("pit", "tickPolicy"), t.PIT.TickPolicy,
+			[]v1.PITTickPolicy{v1.PITTickPolicyDelay, v1.PITTickPolicyCatchup, v1.PITTickPolicyDiscard})...)
+	}
+	if t.RTC != nil {
+		errs = append(errs, oneOf(at.Child("rtc", "tickPolicy"), t.RTC.TickPolicy, []v1.RTCTickPolicy{v1.RTCTickPolicyDelay, v1.RTCTickPolicyCatchup})...)
+		errs = append(errs, oneOf(at.Child("rtc", "track"), t.RTC.Track, []v1.RTCTimerTrack{v1.TrackGuest, v1.TrackWall})...)
+	}
+	return errs
+}
+
+// chassis checks what the guest reads about its case.
+func chassis(path *field.Path, c *v1.Chassis) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, one := range []struct{ name, value string }{
+		{"manufacturer", c.Manufacturer}, {"version", c.Version}, {"serial", c.Serial}, {"asset", c.Asset}, {"sku", c.Sku},
+	} {
+		errs = append(errs, text(path.Child(one.name), one.value)...)
+	}
+	return errs
+}
+
+// text wants what can be written as XML and fits the tables of SMBIOS.
+func text(path *field.Path, s string) field.ErrorList {
+	odd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' || r == '\uFFFE' || r == '\uFFFF' }
+	if len(s) > maxSerial || slices.ContainsFunc([]rune(s), odd) {
+		return field.ErrorList{field.Invalid(path, short(s), "must be text without control characters, at most 256 bytes")}
+	}
+	return nil
+}
