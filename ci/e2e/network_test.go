@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -82,7 +81,7 @@ func TestMasquerade(t *testing.T) {
 	p.asked(c, "ip -4 addr show eth0", "10.0.2.2/24")
 	p.asked(c, "cat /etc/resolv.conf", "search "+p.ns+".svc.cluster.local")
 	p.asked(c, "nslookup "+service, "Name:")
-	p.asked(c, "wget -q -O - http://"+service+"/ || echo fai''led", "host web counter")
+	p.asked(c, "until wget -q -T 5 -O - http://"+service+"/; do sleep 1; done", "host web counter")
 }
 
 // A guest with the bridge binding has the Pod's own address and MAC, keeps them when it reboots, and is answered and
@@ -96,13 +95,9 @@ func TestBridge(t *testing.T) {
 	c := p.shell("web")
 	p.asked(c, "ip -4 addr show eth0", ip+"/")
 	p.asked(c, "cat /sys/class/net/eth0/address", seen.MAC)
-	p.asked(c, "wget -q -O - http://web."+p.ns+".svc.cluster.local/ || echo fai''led", "host web counter")
+	p.asked(c, "until wget -q -T 5 -O - http://web."+p.ns+".svc.cluster.local/; do sleep 1; done", "host web counter")
 	p.must(c.Send("(sleep 1; udhcpc -n -q -f -i eth0 -s /etc/udhcpc.script && echo lea''sed >/run/again) &\n"))
-	for _, handler := range lab.Processes("/usr/bin/virt-handler") {
-		p.must(syscall.Kill(handler.PID, syscall.SIGKILL)) // which closes the console, too
-	}
-	p.answers(ip)
-	p.back("virt-handler")
+	p.killed("virt-handler", func() { p.answers(ip) }) // which closes the console, too
 	p.must(theLab.Available(t.Context(), 2*time.Minute))
 	if after := p.qemu("web"); after != before {
 		t.Errorf("QEMU was %+v, is %+v", before, after)
@@ -113,7 +108,7 @@ func TestBridge(t *testing.T) {
 	c, err := theLab.Console(t.Context(), p.ns, "web")
 	p.must(err)
 	t.Cleanup(func() { _ = c.Close() })
-	p.asked(c, "\ncat /run/again", "leased")
+	p.asked(c, "\nuntil cat /run/again; do sleep 1; done", "leased")
 	p.must(c.Send("reboot -f\n"))
 	p.must(c.Expect(t.Context(), "web login:", busy*time.Minute))
 	p.answers(ip)

@@ -52,18 +52,40 @@ func (c *Console) Send(text string) error {
 	return err
 }
 
-// Expect waits until text is printed after what the last Expect found.
+// Expect waits until text is printed after what the last Expect found. It doesn't wait for a virtctl that has ended.
 func (c *Console) Expect(ctx context.Context, text string, limit time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	return Until(ctx, limit, fmt.Sprintf("%q on the console", text), func(context.Context) (bool, string, error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		rest := c.all.Bytes()[c.read:]
-		if at := bytes.Index(rest, []byte(text)); at >= 0 {
-			c.read += at + len(text)
-			return true, "", nil
+		ended := c.ended()
+		found, rest := c.find(text)
+		if !found && ended {
+			cancel()
+			return false, fmt.Sprintf("virtctl has ended (%v), its last words: %q", c.err, rest), nil
 		}
-		return false, fmt.Sprintf("%q", rest[max(0, len(rest)-500):]), nil
+		return found, fmt.Sprintf("%q", rest), nil
 	})
+}
+
+func (c *Console) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// find moves on behind text if it is there, and returns the end of what wasn't read yet otherwise.
+func (c *Console) find(text string) (bool, []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := c.all.Bytes()[c.read:]
+	if at := bytes.Index(rest, []byte(text)); at >= 0 {
+		c.read += at + len(text)
+		return true, nil
+	}
+	return false, bytes.Clone(rest[max(0, len(rest)-500):])
 }
 
 // Output is everything printed so far.

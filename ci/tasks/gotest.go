@@ -66,11 +66,10 @@ func (r *runner) event(e event, output map[string][]string, verbose bool) {
 	case "build-output":
 		fmt.Print(e.Output)
 	case "output":
+		output[key] = append(output[key], e.Output)
 		if verbose && e.Test != "" {
 			fmt.Print(e.Output)
-			return
 		}
-		output[key] = append(output[key], e.Output)
 	case "pass", "fail", "skip":
 		r.verdict(e, strings.Join(output[key], ""), verbose)
 		delete(output, key)
@@ -92,10 +91,27 @@ func (r *runner) verdict(e event, output string, verbose bool) {
 		r.passed++
 	case "fail":
 		r.failed++
+		r.failures = append(r.failures, said(e.Test, output))
 	case "skip":
 		r.skipped++
 	}
 	if e.Action != "pass" && !verbose {
 		fmt.Print(output)
 	}
+}
+
+// said returns a failed test's name and what it said itself, without the cluster's state that it may have added: a line
+// of a source file, and the next few.
+func said(test, output string) string {
+	const lines, width = 12, 400
+	keep := []string{"FAIL: " + test}
+	for line := range strings.Lines(output) {
+		if len(keep) > lines {
+			break
+		}
+		if line = strings.TrimRight(line, "\n"); strings.Contains(line, "_test.go:") && !strings.Contains(line, "kubectl get ") {
+			keep = append(keep, line[:min(len(line), width)])
+		}
+	}
+	return strings.Join(keep, "\n")
 }

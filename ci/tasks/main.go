@@ -47,6 +47,7 @@ type runner struct {
 	start                   time.Time
 	results                 []result
 	passed, failed, skipped int
+	failures                []string // the name of each failed test and what it said
 	timing                  bool
 }
 
@@ -85,7 +86,7 @@ func (r *runner) test(ctx context.Context) error {
 		r.logs()
 	}
 	err = errors.Join(err, r.steps(context.WithoutCancel(ctx), r.down(), r.nothingLeft()))
-	fmt.Printf("\n%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+	fmt.Printf("\n%s\n\n%d passed, %d failed, %d skipped\n", strings.Join(r.failures, "\n"), r.passed, r.failed, r.skipped)
 	return err
 }
 
