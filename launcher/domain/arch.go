@@ -16,6 +16,9 @@ type arch struct {
 	vmport, smm, maxSockets bool
 	// mpx is a CPU feature that named models may hold and new machines lack.
 	mpx bool
+	// hintDedicated is a feature by which a guest learns that its CPUs are its own; libvirt gives it only to one that has
+	// the host's CPU.
+	hintDedicated bool
 	// hostModel is the CPU of a guest with KVM that names none. Emulated is that of one without KVM: it boots fastest,
 	// and as a named model it is the same on every node.
 	hostModel, emulated string
@@ -29,7 +32,7 @@ type arch struct {
 var arches = map[string]arch{
 	"amd64": {
 		name: "x86_64", emulator: "/usr/bin/qemu-system-x86_64", machine: "q35",
-		bios: true, vmport: true, smm: true, maxSockets: true, mpx: true,
+		bios: true, vmport: true, smm: true, maxSockets: true, mpx: true, hintDedicated: true,
 		hostModel: v1.CPUModeHostModel, emulated: "qemu64",
 		diskBus: v1.DiskBusSATA, video: "vga", efiVideo: "bochs",
 	},

@@ -16,6 +16,9 @@ func Convert(vmi *v1.VirtualMachineInstance, facts Facts) (*libvirtxml.Domain, e
 	c := &converter{vmi: vmi, facts: facts, path: field.NewPath("spec", "domain")}
 	c.arch = c.lookUpArch()
 	c.refuseUnsupported()
+	c.checkPages()
+	c.pins = c.pin()
+	c.cells = c.mappedCells()
 	d := &libvirtxml.Domain{
 		Type:       c.hypervisor(),
 		Name:       names.Domain(vmi.Namespace, vmi.Name),
@@ -36,6 +39,10 @@ func Convert(vmi *v1.VirtualMachineInstance, facts Facts) (*libvirtxml.Domain, e
 	d.MemoryBacking = c.memoryBacking()
 	d.VCPU, d.VCPUs = c.vcpus()
 	d.IOThreads = c.ioThreads(d.Devices.Disks)
+	d.CPUTune, d.NUMATune = c.cpuTune(d.IOThreads), c.numaTune()
+	if d.VCPU != nil {
+		d.CPU.Numa = c.numa(d.MemoryBacking, d.VCPU.Value)
+	}
 	if err := c.errs.ToAggregate(); err != nil {
 		return nil, err
 	}
@@ -48,6 +55,8 @@ type converter struct {
 	facts Facts
 	arch  arch
 	path  *field.Path
+	pins  *pins  // nil: the guest shares the node's CPUs
+	cells []cell // empty: the guest doesn't have the node's NUMA cells
 	errs  field.ErrorList
 }
 

@@ -3,7 +3,6 @@ package domain
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -146,34 +145,4 @@ func (c *converter) guestMemory() (*resource.Quantity, *field.Path) {
 		return q, resources.Child("limits", "memory")
 	}
 	return nil, c.path.Child("memory", "guest")
-}
-
-// memoryBacking is what the guest's memory is made of; who serves its file systems reads and writes it too.
-func (c *converter) memoryBacking() *libvirtxml.DomainMemoryBacking {
-	b := c.pages()
-	if len(c.spec().Devices.Filesystems) == 0 {
-		return b
-	}
-	if b == nil {
-		b = &libvirtxml.DomainMemoryBacking{MemorySource: &libvirtxml.DomainMemorySource{Type: "memfd"}}
-	}
-	b.MemoryAccess = &libvirtxml.DomainMemoryAccess{Mode: "shared"}
-	return b
-}
-
-func (c *converter) pages() *libvirtxml.DomainMemoryBacking {
-	m := c.spec().Memory
-	if m == nil || m.Hugepages == nil {
-		return nil
-	}
-	size, err := resource.ParseQuantity(strings.TrimSpace(m.Hugepages.PageSize))
-	if err != nil || size.Value() < 1<<10 {
-		c.refuse(field.Invalid(c.path.Child("memory", "hugepages", "pageSize"), m.Hugepages.PageSize, "must be a page size such as 2Mi or 1Gi"))
-		return nil
-	}
-	page := libvirtxml.DomainMemoryHugepage{Size: uint(size.Value() >> 10), Unit: "KiB"}
-	return &libvirtxml.DomainMemoryBacking{
-		MemoryHugePages: &libvirtxml.DomainMemoryHugepages{Hugepages: []libvirtxml.DomainMemoryHugepage{page}},
-		MemorySource:    &libvirtxml.DomainMemorySource{Type: "memfd"},
-	}
 }

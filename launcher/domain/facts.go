@@ -15,8 +15,19 @@ type Facts struct {
 	Filesystems map[string]string
 	// Assigned holds what device plugins gave the Pod, by resource in the spelling of their environment variables.
 	Assigned map[string]Assigned
+	// CPUs are those of the node that the Pod may run on, in any order; only a guest that has CPUs for itself asks.
+	CPUs []HostCPU
+	// Tables holds the files of ACPI tables, by their kind: slic or msdm.
+	Tables map[string]string
+	SMBIOS SMBIOS
 	// Balloon says how the guest's free memory is looked after.
 	Balloon Balloon
+}
+
+// SMBIOS is what the configuration says that every guest reads about its maker; the maker of one that says nothing is
+// KubeVirt, its product None.
+type SMBIOS struct {
+	Manufacturer, Product, Family, Version, SKU string
 }
 
 // Balloon is what the configuration says of every guest's balloon.

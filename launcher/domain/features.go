@@ -28,6 +28,15 @@ func (c *converter) features() *libvirtxml.DomainFeatureList {
 	if f := c.spec().Features; f != nil {
 		c.asked(l, f)
 	}
+	if isRealtime(c.spec()) {
+		l.PMU = state(false) // its interrupts would come between
+	}
+	if c.pins != nil && c.facts.KVM && c.arch.hintDedicated && c.spec().CPU.Model == v1.CPUModeHostPassthrough {
+		if l.KVM == nil {
+			l.KVM = &libvirtxml.DomainFeatureKVM{}
+		}
+		l.KVM.HintDedicated = state(true)
+	}
 	return l
 }
 

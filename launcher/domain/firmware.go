@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,7 +23,29 @@ func (c *converter) os() *libvirtxml.DomainOS {
 		b = fw.Bootloader
 	}
 	c.bootloader(os, b)
+	os.ACPI = c.tables()
 	return os
+}
+
+// tables are ACPI tables that the guest has besides the machine's: licences, of which each is a file.
+func (c *converter) tables() *libvirtxml.DomainACPI {
+	fw := c.spec().Firmware
+	if fw == nil || fw.ACPI == nil {
+		return nil
+	}
+	path := c.path.Child("firmware", "acpi")
+	acpi := &libvirtxml.DomainACPI{}
+	for _, t := range []struct{ kind, field, volume string }{{"slic", "slicNameRef", fw.ACPI.SlicNameRef}, {"msdm", "msdmNameRef", fw.ACPI.MsdmNameRef}} {
+		file := c.facts.Tables[t.kind]
+		switch {
+		case t.volume == "":
+		case file == "":
+			c.refuse(field.Invalid(path.Child(t.field), t.volume, "must be the name of a volume with a secret that has the key "+t.kind+".bin"))
+		default:
+			acpi.Tables = append(acpi.Tables, libvirtxml.DomainACPITable{Type: t.kind, Path: file})
+		}
+	}
+	return acpi
 }
 
 // bootloader settles the firmware: BIOS, which is QEMU's own, or EFI from the launcher's image.
@@ -77,7 +100,8 @@ func (c *converter) needSMM(path *field.Path) {
 	c.refuse(field.Invalid(path, true, "EFI boots securely unless told otherwise, which needs SMM: set firmware.bootloader.efi.secureBoot: false, or features.smm.enabled: true"))
 }
 
-// sysInfo is what the guest reads from SMBIOS. The vendor's name is KubeVirt's: guests detect it.
+// sysInfo is what the guest reads from SMBIOS. The maker of a guest that is told of no other is KubeVirt: guests detect
+// it.
 func (c *converter) sysInfo() []libvirtxml.DomainSysInfo {
 	var system, chassis entries
 	if fw := c.spec().Firmware; fw != nil {
@@ -85,9 +109,12 @@ func (c *converter) sysInfo() []libvirtxml.DomainSysInfo {
 		system.add("uuid", string(fw.UUID))
 		system.add("serial", c.text(fw.Serial, path.Child("serial")))
 	}
-	system.add("manufacturer", "KubeVirt")
-	system.add("family", "KubeVirt")
-	system.add("product", "None")
+	maker, path := c.facts.SMBIOS, field.NewPath("configuration", "smbios") // of the KubeVirt
+	system.add("manufacturer", c.text(cmp.Or(maker.Manufacturer, "KubeVirt"), path.Child("manufacturer")))
+	system.add("family", c.text(cmp.Or(maker.Family, "KubeVirt"), path.Child("family")))
+	system.add("product", c.text(cmp.Or(maker.Product, "None"), path.Child("product")))
+	system.add("sku", c.text(maker.SKU, path.Child("sku")))
+	system.add("version", c.text(maker.Version, path.Child("version")))
 	smbios := &libvirtxml.DomainSysInfoSMBIOS{System: &libvirtxml.DomainSysInfoSystem{Entry: system}}
 	if ch := c.spec().Chassis; ch != nil {
 		path := c.path.Child("chassis")

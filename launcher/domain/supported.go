@@ -16,11 +16,7 @@ func (c *converter) refuseUnsupported() {
 		found bool
 	}{
 		{c.path.Child("firmware", "kernelBoot"), s.Firmware != nil && s.Firmware.KernelBoot != nil},
-		{c.path.Child("firmware", "acpi"), s.Firmware != nil && s.Firmware.ACPI != nil},
 		{c.path.Child("launchSecurity"), s.LaunchSecurity != nil},
-		{c.path.Child("cpu", "numa"), s.CPU != nil && s.CPU.NUMA != nil},
-		{c.path.Child("cpu", "realtime"), s.CPU != nil && s.CPU.Realtime != nil},
-		{c.path.Child("cpu", "dedicatedCpuPlacement"), s.CPU != nil && s.CPU.DedicatedCPUPlacement},
 		{devices.Child("clientPassthrough"), d.ClientPassthrough != nil},
 	} {
 		if r.found {

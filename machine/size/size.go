@@ -23,6 +23,9 @@ const (
 	perScreenMemory   = 4 * mib
 )
 
+// maxPool is the most IO threads that count, as many as QEMU's machines may have vCPUs.
+const maxPool = 4096
+
 // VCPUs returns how many the guest of a defaulted VMI gets.
 func VCPUs(vmi *v1.VirtualMachineInstance) int64 {
 	c := vmi.Spec.Domain.CPU
@@ -30,6 +33,28 @@ func VCPUs(vmi *v1.VirtualMachineInstance) int64 {
 		return 1
 	}
 	return max(1, int64(c.Cores)) * max(1, int64(c.Sockets)) * max(1, int64(c.Threads))
+}
+
+// PoolCPUs returns how many CPUs a VMI's pool of IO threads needs beside those of its vCPUs: one for each thread.
+func PoolCPUs(vmi *v1.VirtualMachineInstance) int64 {
+	d := &vmi.Spec.Domain
+	if d.IOThreadsPolicy == nil || *d.IOThreadsPolicy != v1.IOThreadsPolicySupplementalPool || d.IOThreads == nil || d.IOThreads.SupplementalPoolThreadCount == nil {
+		return 0
+	}
+	return min(max(0, int64(*d.IOThreads.SupplementalPoolThreadCount)), maxPool)
+}
+
+// EmulatorCPUs returns how many CPUs QEMU's other threads have for themselves, beside others for vCPUs and IO threads:
+// none unless the VMI isolates them, and a second one where its annotation wants an even number in all.
+func EmulatorCPUs(vmi *v1.VirtualMachineInstance, others int64) int64 {
+	c := vmi.Spec.Domain.CPU
+	if c == nil || !c.IsolateEmulatorThread {
+		return 0
+	}
+	if _, even := vmi.Annotations[v1.EmulatorThreadCompleteToEvenParity]; even && others%2 == 0 {
+		return 2
+	}
+	return 1
 }
 
 // Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs, a screen and devices that are

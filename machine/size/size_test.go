@@ -86,3 +86,34 @@ func amounts(list k8sv1.ResourceList) map[k8sv1.ResourceName]string {
 	}
 	return out
 }
+
+func TestCPUsBesideVCPUs(t *testing.T) {
+	pool := func(n uint32) func(*v1.VirtualMachineInstance) {
+		return func(v *v1.VirtualMachineInstance) {
+			policy := v1.IOThreadsPolicySupplementalPool
+			v.Spec.Domain.IOThreadsPolicy, v.Spec.Domain.IOThreads = &policy, &v1.DiskIOThreads{SupplementalPoolThreadCount: &n}
+		}
+	}
+	isolated := func(v *v1.VirtualMachineInstance) { v.Spec.Domain.CPU.IsolateEmulatorThread = true }
+	even := func(v *v1.VirtualMachineInstance) {
+		v.Annotations = map[string]string{v1.EmulatorThreadCompleteToEvenParity: ""}
+	}
+	for name, tc := range map[string]struct {
+		vmi            *v1.VirtualMachineInstance
+		vcpus          int64
+		pool, emulator int64
+	}{
+		"nothing asked":            {vmi(even), 2, 0, 0},
+		"a pool":                   {vmi(pool(3)), 2, 3, 0},
+		"a pool of too many":       {vmi(pool(1 << 31)), 2, 4096, 0},
+		"isolated":                 {vmi(isolated), 2, 0, 1},
+		"isolated, even for odd":   {vmi(isolated, even), 3, 0, 1},
+		"isolated, even for even":  {vmi(isolated, even), 2, 0, 2},
+		"isolated, even with pool": {vmi(isolated, even, pool(1)), 3, 1, 2},
+	} {
+		p := size.PoolCPUs(tc.vmi)
+		if e := size.EmulatorCPUs(tc.vmi, tc.vcpus+p); p != tc.pool || e != tc.emulator {
+			t.Errorf("%s: %d for the pool and %d for the emulator, want %d and %d", name, p, e, tc.pool, tc.emulator)
+		}
+	}
+}
