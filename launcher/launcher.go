@@ -109,7 +109,7 @@ func run(ctx context.Context, o options) guest.Exit {
 		firmware: domain.ImageFirmware(filepath.Join(guestv1.DiskDir, "nvram.fd")),
 		shares:   &share.Server{Dir: guestv1.RunDir, Log: os.Stderr},
 		assigned: domain.ParseAssigned(os.Environ()),
-		disks:    disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir, Claims: guestv1.ClaimDir, Blocks: guestv1.BlockDir, Credentials: guestv1.CredentialDir},
+		disks:    disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir, Claims: guestv1.ClaimDir, Blocks: guestv1.BlockDir, Boot: guestv1.KernelDir, Credentials: guestv1.CredentialDir},
 		keeper:   keeper,
 	})
 	go agent.Watch(ctx, g)

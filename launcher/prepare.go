@@ -57,6 +57,10 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	if err != nil {
 		return serve.Prepared{}, final(err)
 	}
+	kernel, err := p.disks.Kernel(vmi)
+	if err != nil {
+		return serve.Prepared{}, final(err)
+	}
 	filesystems, err := p.filesystems(vmi)
 	if err != nil {
 		return serve.Prepared{}, final(err)
@@ -67,7 +71,7 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	}
 	d, err := domain.Convert(vmi, domain.Facts{
 		KVM: r.GetNode().GetKvm(), Sources: sources, Interfaces: interfaces, Sockets: p.sockets, Firmware: p.firmware,
-		Filesystems: filesystems, Assigned: p.assigned, Balloon: balloon(r.GetNode()),
+		Filesystems: filesystems, Assigned: p.assigned, Balloon: balloon(r.GetNode()), Kernel: kernel,
 	})
 	if err != nil {
 		return serve.Prepared{}, serve.Refuse(err)

@@ -31,7 +31,7 @@ import (
 const hostDisks = "/data/disks"
 
 // roots are the directories in which a domain may have files: the launcher's own, and what its Pod brings.
-var roots = []string{guestv1.RunDir, guestv1.DiskDir, guestv1.ImageDir, guestv1.ClaimDir, guestv1.BlockDir, guestv1.SecretDir, guestv1.CredentialDir,
+var roots = []string{guestv1.RunDir, guestv1.DiskDir, guestv1.ImageDir, guestv1.KernelDir, guestv1.ClaimDir, guestv1.BlockDir, guestv1.SecretDir, guestv1.CredentialDir,
 	"/usr/bin", "/usr/share", "/dev"}
 
 func everything() config.Config {
@@ -139,6 +139,9 @@ func facts(vmi *v1.VirtualMachineInstance) domain.Facts {
 	f := domain.Facts{Sources: map[string]domain.Source{}, Interfaces: map[string]domain.Interface{}, Sockets: domain.Sockets{
 		Serial: guestv1.RunDir + "/serial.sock", Agent: guestv1.RunDir + "/agent.sock", VNC: guestv1.RunDir + "/vnc.sock",
 	}, Firmware: domain.ImageFirmware(guestv1.RunDir + "/vars.fd")}
+	if fw := vmi.Spec.Domain.Firmware; fw.KernelBoot != nil && fw.KernelBoot.Container != nil { // defaults give every machine one
+		f.Kernel = domain.Kernel{Kernel: guestv1.KernelDir + fw.KernelBoot.Container.KernelPath}
+	}
 	for i, v := range vmi.Spec.Volumes {
 		at := path.Join(guestv1.DiskDir, "disk"+string(rune('a'+i%26)))
 		f.Sources[v.Name] = domain.Source{Path: at, Format: domain.Raw, DirectIO: true}

@@ -103,7 +103,7 @@ func (n named) paths() {
 		"volumes[1].containerDisk.path":                   with("devices: {}", fmt.Sprintf(seeded, "containerDisk: {image: i, path: %q}")),
 		"volumes[1].hostDisk.path":                        with("devices: {}", fmt.Sprintf(seeded, "hostDisk: {type: Disk, path: %q}")),
 		"domain.firmware.kernelBoot.container.kernelPath": with("firmware: {kernelBoot: {container: {image: i, kernelPath: %q}}}, devices: {}", tiny),
-		"domain.firmware.kernelBoot.container.initrdPath": with("firmware: {kernelBoot: {container: {image: i, initrdPath: %q}}}, devices: {}", tiny),
+		"domain.firmware.kernelBoot.container.initrdPath": with("firmware: {kernelBoot: {container: {image: i, kernelPath: /k, initrdPath: %q}}}, devices: {}", tiny),
 	} {
 		for _, path := range []string{
 			"../../../../etc/hostname", "/disk/../../etc/hostname", "/", "/disk/", "disk/root.img", "//disk//root.img", "/disk/./root.img",

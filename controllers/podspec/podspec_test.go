@@ -163,9 +163,6 @@ func TestWhatCantBeRenderedIsNamed(t *testing.T) {
 		"binding": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.Domain.Devices.Interfaces = []v1.Interface{{Name: "x", InterfaceBindingMethod: v1.InterfaceBindingMethod{SRIOV: &v1.InterfaceSRIOV{}}}}
 		}, "spec.domain.devices.interfaces[0].sriov"},
-		"kernel boot": {func(s *v1.VirtualMachineInstanceSpec) {
-			s.Domain.Firmware = &v1.Firmware{KernelBoot: &v1.KernelBoot{}}
-		}, "spec.domain.firmware.kernelBoot"},
 		"probe": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.LivenessProbe = &v1.Probe{Handler: v1.Handler{GuestAgentPing: &v1.GuestAgentPing{}}}
 		}, "spec.livenessProbe"},

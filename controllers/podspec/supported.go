@@ -33,7 +33,6 @@ func supportedMachine(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		{d.CPU != nil && d.CPU.NUMA != nil, "spec.domain.cpu.numa"},
 		{d.CPU != nil && d.CPU.Realtime != nil, "spec.domain.cpu.realtime"},
 		{d.Memory != nil && d.Memory.Hugepages != nil, "spec.domain.memory.hugepages"},
-		{d.Firmware != nil && d.Firmware.KernelBoot != nil, "spec.domain.firmware.kernelBoot"},
 		{keepsVariables(d.Firmware), "spec.domain.firmware.bootloader.efi.persistent"},
 		{d.Firmware != nil && d.Firmware.ACPI != nil, "spec.domain.firmware.acpi"},
 		{d.LaunchSecurity != nil, "spec.domain.launchSecurity"},

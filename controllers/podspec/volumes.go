@@ -27,7 +27,7 @@ func addVolumes(s *k8sv1.PodSpec, vmi *v1.VirtualMachineInstance, claims Claims)
 		v := &vmi.Spec.Volumes[i]
 		switch {
 		case v.ContainerDisk != nil:
-			addImage(s, *v)
+			addImage(s, guestv1.ImageDir+"/"+v.Name, names.PodVolume("image", v.Name), imageOf(v.ContainerDisk))
 		case v.HostDisk != nil:
 			addHostDisk(s, v)
 		case storage.Claim(v) != "":
@@ -36,6 +36,7 @@ func addVolumes(s *k8sv1.PodSpec, vmi *v1.VirtualMachineInstance, claims Claims)
 			addData(s, v)
 		}
 	}
+	addKernel(s, vmi.Spec.Domain.Firmware)
 	addCredentials(s, vmi.Spec.AccessCredentials)
 }
 
@@ -56,18 +57,34 @@ func writable(s *k8sv1.PodSpec) {
 	mounts[len(mounts)-1].ReadOnly = false
 }
 
-// addImage mounts a containerDisk's image; the launcher finds the disk in it and lays an overlay over it.
-func addImage(s *k8sv1.PodSpec, v v1.Volume) {
-	mount(s, guestv1.ImageDir+"/"+v.Name, k8sv1.Volume{
-		Name: names.PodVolume("image", v.Name),
-		VolumeSource: k8sv1.VolumeSource{Image: &k8sv1.ImageVolumeSource{
-			Reference: v.ContainerDisk.Image, PullPolicy: v.ContainerDisk.ImagePullPolicy,
-		}},
-	})
-	secret := k8sv1.LocalObjectReference{Name: v.ContainerDisk.ImagePullSecret}
+// container is an image that somebody else made.
+type container struct {
+	image, secret string
+	pull          k8sv1.PullPolicy
+}
+
+func imageOf(c *v1.ContainerDiskSource) container {
+	return container{c.Image, c.ImagePullSecret, c.ImagePullPolicy}
+}
+
+// addImage mounts an image; the launcher finds the disk or the kernel in it.
+func addImage(s *k8sv1.PodSpec, path, name string, c container) {
+	mount(s, path, k8sv1.Volume{Name: name, VolumeSource: k8sv1.VolumeSource{
+		Image: &k8sv1.ImageVolumeSource{Reference: c.image, PullPolicy: c.pull},
+	}})
+	secret := k8sv1.LocalObjectReference{Name: c.secret}
 	if secret.Name != "" && !slices.Contains(s.ImagePullSecrets, secret) {
 		s.ImagePullSecrets = append(s.ImagePullSecrets, secret)
 	}
+}
+
+// addKernel mounts the image of the kernel that the guest boots.
+func addKernel(s *k8sv1.PodSpec, f *v1.Firmware) {
+	if f == nil || f.KernelBoot == nil || f.KernelBoot.Container == nil {
+		return
+	}
+	c := f.KernelBoot.Container
+	addImage(s, guestv1.KernelDir, "kernel-boot", container{c.Image, c.ImagePullSecret, c.ImagePullPolicy})
 }
 
 // addClaim gives the launcher a claim: its device node, or its file system, in which the launcher finds or makes the

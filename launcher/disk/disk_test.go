@@ -71,8 +71,8 @@ func TestRefusals(t *testing.T) {
 // A file that isn't in the image is told with the field that names it, what is missing, and what would be right.
 func TestAMissingImageIsNamed(t *testing.T) {
 	for volume, want := range map[string]string{
-		"{name: root, containerDisk: {image: tiny, path: /disk/nope.img}}": `spec.volumes[0].containerDisk.path: Invalid value: "/disk/nope.img": image tiny: there is no /disk/nope.img: want the path of a disk image in it`,
-		"{name: root, containerDisk: {image: tiny, path: /no/disk.img}}":   `spec.volumes[0].containerDisk.path: Invalid value: "/no/disk.img": image tiny: there is no /no/disk.img: want the path of a disk image in it`,
+		"{name: root, containerDisk: {image: tiny, path: /disk/nope.img}}": `spec.volumes[0].containerDisk.path: Invalid value: "/disk/nope.img": image tiny: there is no /disk/nope.img: want the path of a file in it`,
+		"{name: root, containerDisk: {image: tiny, path: /no/disk.img}}":   `spec.volumes[0].containerDisk.path: Invalid value: "/no/disk.img": image tiny: there is no /no/disk.img: want the path of a file in it`,
 		"{name: bare, containerDisk: {image: tiny}}":                       `spec.volumes[0].containerDisk.image: Invalid value: "tiny": there is no /disk: want the disk image alone in it, or its path in containerDisk.path`,
 	} {
 		d := dirs(t)

@@ -76,7 +76,7 @@ func regular(root *os.Root, name string) (*os.File, error) {
 	for at := name; at != "."; at = filepath.Dir(at) {
 		info, err := root.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no /%s: want the path of a disk image in it", at)
+			return nil, fmt.Errorf("there is no /%s: want the path of a file in it", at)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking at /%s: %w", at, err)

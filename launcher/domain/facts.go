@@ -11,6 +11,8 @@ type Facts struct {
 	Interfaces map[string]Interface
 	Sockets    Sockets
 	Firmware   Firmware
+	// Kernel is what the guest boots instead of what its disks hold.
+	Kernel Kernel
 	// Filesystems holds, by the volume's name, the socket of the process that serves each directory the guest mounts.
 	Filesystems map[string]string
 	// Assigned holds what device plugins gave the Pod, by resource in the spelling of their environment variables.
@@ -96,6 +98,11 @@ type Firmware struct {
 // EFI is one build of UEFI: its code and the variables that a new guest starts with.
 type EFI struct {
 	Code, Vars string
+}
+
+// Kernel are files in the image that the spec names; an empty path is a file that it doesn't name.
+type Kernel struct {
+	Kernel, Initrd string
 }
 
 // ImageFirmware returns the UEFI of the launcher's image, which is Debian's for amd64; the guest's variables are kept in

@@ -24,6 +24,7 @@ func (c *converter) os() *libvirtxml.DomainOS {
 	}
 	c.bootloader(os, b)
 	os.ACPI = c.tables()
+	c.kernel(os)
 	return os
 }
 

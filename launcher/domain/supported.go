@@ -15,7 +15,6 @@ func (c *converter) refuseUnsupported() {
 		path  *field.Path
 		found bool
 	}{
-		{c.path.Child("firmware", "kernelBoot"), s.Firmware != nil && s.Firmware.KernelBoot != nil},
 		{c.path.Child("launchSecurity"), s.LaunchSecurity != nil},
 		{devices.Child("clientPassthrough"), d.ClientPassthrough != nil},
 	} {

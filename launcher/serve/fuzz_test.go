@@ -76,7 +76,7 @@ func seed(f *testing.F, file string) []byte {
 func convert(_ context.Context, vmi *v1.VirtualMachineInstance, r *guestv1.SyncVirtualMachineRequest) (serve.Prepared, error) {
 	facts := domain.Facts{
 		KVM: r.GetNode().GetKvm(), Sources: map[string]domain.Source{}, Interfaces: map[string]domain.Interface{},
-		Sockets:     domain.Sockets{Serial: "/s", Agent: "/a", VNC: "/v", Metrics: "/m"},
+		Sockets: domain.Sockets{Serial: "/s", Agent: "/a", VNC: "/v", Metrics: "/m"}, Kernel: domain.Kernel{Kernel: "/k", Initrd: "/i"},
 		Filesystems: map[string]string{}, Assigned: domain.ParseAssigned([]string{"PCI_RESOURCE_D=0000:81:00.0", "MDEV_PCI_RESOURCE_D=x"}),
 	}
 	for _, f := range vmi.Spec.Domain.Devices.Filesystems {

@@ -109,6 +109,13 @@ func fillVolumes(s *v1.VirtualMachineInstanceSpec) {
 			c.ImagePullPolicy = pullPolicy(c.Image)
 		}
 	}
+	fw := s.Domain.Firmware
+	if fw == nil || fw.KernelBoot == nil {
+		return
+	}
+	if c := fw.KernelBoot.Container; c != nil && c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = pullPolicy(c.Image)
+	}
 }
 
 // pullPolicy is that of an image whose spec names none: a moving tag is pulled each time.

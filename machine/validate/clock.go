@@ -2,7 +2,7 @@ package validate
 
 import (
 	"regexp"
-	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
@@ -58,9 +58,13 @@ func chassis(path *field.Path, c *v1.Chassis) field.ErrorList {
 
 // text wants what can be written as XML and fits the tables of SMBIOS.
 func text(path *field.Path, s string) field.ErrorList {
-	odd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' || r == '\uFFFE' || r == '\uFFFF' }
-	if len(s) > maxSerial || slices.ContainsFunc([]rune(s), odd) {
+	if len(s) > maxSerial || strings.ContainsFunc(s, unwritable) {
 		return field.ErrorList{field.Invalid(path, short(s), "must be text without control characters, at most 256 bytes")}
 	}
 	return nil
+}
+
+// unwritable tells the characters that can't be written as XML, or that nobody means.
+func unwritable(r rune) bool {
+	return r < ' ' || r == 0x7f || r == '\uFFFD' || r == '\uFFFE' || r == '\uFFFF'
 }

@@ -88,7 +88,7 @@ func TestPathsThatLeadOut(t *testing.T) {
 		"volumes[1].hostDisk.path":                        `{volumes: [` + root + `, {name: b, hostDisk: {type: Disk, path: %q}}]}`,
 		"volumes[1].containerPath.path":                   `{volumes: [` + root + `, {name: b, containerPath: {path: %q}}]}`,
 		"domain.firmware.kernelBoot.container.kernelPath": `{domain: {firmware: {kernelBoot: {container: {image: i, kernelPath: %q}}}}}`,
-		"domain.firmware.kernelBoot.container.initrdPath": `{domain: {firmware: {kernelBoot: {container: {image: i, initrdPath: %q}}}}}`,
+		"domain.firmware.kernelBoot.container.initrdPath": `{domain: {firmware: {kernelBoot: {container: {image: i, kernelPath: /k, initrdPath: %q}}}}}`,
 	}
 	paths := []string{
 		"../../../../etc/hostname", "/disk/../../etc/hostname", "/", "/disk/", "disk/root.img",

@@ -62,8 +62,12 @@ func kernelBoot(path *field.Path, k *v1.KernelBoot) field.ErrorList {
 		return field.ErrorList{field.Required(at, "must hold the kernel that kernelArgs are for")}
 	}
 	errs := image(at.Child("image"), c.Image)
-	if c.KernelPath == "" && c.InitrdPath == "" {
-		errs = append(errs, field.Required(at.Child("kernelPath"), "must be given, or initrdPath, such as /boot/vmlinuz"))
+	errs = append(errs, arguments(path.Child("kernelArgs"), k.KernelArgs)...)
+	switch {
+	case c.KernelPath == "" && c.InitrdPath == "":
+		errs = append(errs, field.Required(at.Child("kernelPath"), "must be given, such as /boot/vmlinuz"))
+	case c.KernelPath == "":
+		errs = append(errs, field.Required(at.Child("kernelPath"), "must be given with initrdPath: an initrd starts only with a kernel"))
 	}
 	if c.KernelPath != "" {
 		errs = append(errs, filePath(at.Child("kernelPath"), c.KernelPath)...)
@@ -104,6 +108,15 @@ func image(path *field.Path, name string) field.ErrorList {
 			"must be the name of an image: printable ASCII without blanks, at most 1024 characters, "+right)}
 	}
 	return nil
+}
+
+// arguments wants what can be written as XML; tabs and new lines stand for blanks.
+func arguments(path *field.Path, s string) field.ErrorList {
+	odd := func(r rune) bool { return unwritable(r) && !strings.ContainsRune("\t\n\r", r) }
+	if !strings.ContainsFunc(s, odd) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, short(s), "must be text without control characters")}
 }
 
 func serial(path *field.Path, s string) field.ErrorList {

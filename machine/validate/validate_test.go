@@ -149,9 +149,12 @@ func TestFirmware(t *testing.T) {
 		"odd uuid":       {`{domain: {firmware: {uuid: 5d307ca9-b3ef-428c-8861-06e72d69f22x}}}`, []string{"domain.firmware.uuid"}},
 		"serial":         {`{domain: {firmware: {serial: "a b"}}}`, []string{"domain.firmware.serial letters, digits"}},
 		"kernel":         {`{domain: {firmware: {kernelBoot: {container: {image: i, kernelPath: /boot/vmlinuz}}}}}`, nil},
-		"no kernel":      {`{domain: {firmware: {kernelBoot: {container: {image: i}}}}}`, []string{"domain.firmware.kernelBoot.container.kernelPath initrdPath"}},
+		"no kernel":      {`{domain: {firmware: {kernelBoot: {container: {image: i}}}}}`, []string{"domain.firmware.kernelBoot.container.kernelPath Required"}},
+		"only an initrd": {`{domain: {firmware: {kernelBoot: {container: {image: i, initrdPath: /i}}}}}`, []string{"domain.firmware.kernelBoot.container.kernelPath Required"}},
+		"arguments":      {`{domain: {firmware: {kernelBoot: {kernelArgs: "a=b\n\tc", container: {image: i, kernelPath: /k}}}}}`, nil},
+		"odd arguments":  {`{domain: {firmware: {kernelBoot: {kernelArgs: "a\0", container: {image: i, kernelPath: /k}}}}}`, []string{"domain.firmware.kernelBoot.kernelArgs control"}},
 		"only arguments": {`{domain: {firmware: {kernelBoot: {kernelArgs: quiet}}}}`, []string{"domain.firmware.kernelBoot.container Required"}},
-		"no image":       {`{domain: {firmware: {kernelBoot: {container: {image: "", initrdPath: /i}}}}}`, []string{"domain.firmware.kernelBoot.container.image Required"}},
+		"no image":       {`{domain: {firmware: {kernelBoot: {container: {image: "", kernelPath: /k}}}}}`, []string{"domain.firmware.kernelBoot.container.image Required"}},
 	}.run(t)
 }
 

@@ -21,6 +21,8 @@ const (
 	DiskDir    = "/var/run/virtstack-disks"
 	// ImageDir holds one mounted image volume per containerDisk, named as the VMI's volume.
 	ImageDir = "/var/run/virtstack-images"
+	// KernelDir is the mounted image volume of spec.domain.firmware.kernelBoot.
+	KernelDir = "/var/run/virtstack-kernel"
 	// ClaimDir holds one directory per PVC with volumeMode Filesystem, or hostDisk, named as the VMI's volume; a PVC's disk
 	// is disk.img.
 	ClaimDir = "/var/run/virtstack-claims"
