@@ -1,102 +1,241 @@
-// Package change says which fields of a VM's spec are another than those that its guest runs with.
+// Package change decides what a change of a VM does to its guest and to its data: nothing, a change of the running guest, a
+// migration, a restart, its end. The VM controller and `virtctl plan` ask the same functions.
 package change
 
 import (
-	"fmt"
-	"reflect"
-	"strings"
+	"maps"
+	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/mirror"
+	"virtstack.io/virtstack/machine/names"
 )
 
-// Fields returns the paths, from the VM's root, of what is to change so that a guest of spec is becomes one of spec want;
-// in the order of the spec, none twice, nil for none. An entry of a list has its name in brackets, as in
-// spec.template.spec.volumes[root].containerDisk.image; what comes or goes whole is named whole. How a guest starts is
-// none of what it is.
-func Fields(is, want *v1.VirtualMachineInstanceSpec) []string {
-	w := *want
-	w.StartStrategy = is.StartStrategy
-	var d differences
-	d.value("spec.template.spec", reflect.ValueOf(*is), reflect.ValueOf(w))
-	return d.paths
+// Class is what a change does.
+type Class string
+
+// The classes, from the one that disturbs least.
+const (
+	None    Class = "none"    // to a guest
+	Create  Class = "create"  // of a VM that doesn't run
+	Start   Class = "start"   // of a guest
+	Hot     Class = "hot"     // change of the running guest
+	Migrate Class = "migrate" // to another node, without a restart
+	Restart Class = "restart" // by somebody, for the change to reach the guest
+	Stop    Class = "stop"    // of the guest
+	Replace Class = "replace" // of the VM by another one
+	Delete  Class = "delete"  // of the VM
+)
+
+var classes = []Class{None, Create, Start, Hot, Migrate, Restart, Stop, Replace, Delete}
+
+// Classes returns all classes, from the one that disturbs least.
+func Classes() []Class { return slices.Clone(classes) }
+
+// Disruptive tells whether a guest ends by it, or has to for the change to reach it.
+func (c Class) Disruptive() bool { return slices.Index(classes, c) >= slices.Index(classes, Restart) }
+
+// Worst returns the class that disturbs most; None of none.
+func Worst(of ...Class) Class {
+	worst := 0
+	for _, c := range of {
+		worst = max(worst, slices.Index(classes, c))
+	}
+	return classes[worst]
 }
 
-type differences struct{ paths []string }
+// Field is one field that differs.
+type Field struct {
+	// Path is from the VM's root; an entry of a list has its name in brackets.
+	Path  string `json:"path"`
+	Class Class  `json:"class"`
+	// Why says what the class comes from.
+	Why string `json:"why,omitempty"`
+}
 
-// value adds the paths at and beneath path, which both values are found at.
-func (d *differences) value(path string, is, want reflect.Value) {
-	if equality.Semantic.DeepEqual(is.Interface(), want.Interface()) {
-		return
+// Paths returns the paths of the fields that are of a class.
+func Paths(fields []Field, of Class) []string {
+	var out []string
+	for _, f := range fields {
+		if f.Class == of {
+			out = append(out, f.Path)
+		}
 	}
+	return out
+}
+
+// Own are the keys of a VMI's labels and annotations that come from its VM: the others are somebody else's to drop.
+type Own struct{ Labels, Annotations []string }
+
+// Guest returns what differs between a VMI that runs and the one that its VM asks for now, and what each takes: template
+// labels and annotations first, then the spec in its order. Nil: the guest is what is asked for.
+func Guest(is, want *v1.VirtualMachineInstance, own Own) []Field {
+	fields := metadata("spec.template.metadata.labels", mirror.Diff(is.Labels, want.Labels, own.Labels))
+	fields = append(fields, metadata("spec.template.metadata.annotations", mirror.Diff(is.Annotations, want.Annotations, own.Annotations))...)
+	for _, path := range Fields(&is.Spec, &want.Spec) {
+		fields = append(fields, judged(path))
+	}
+	return fields
+}
+
+func metadata(path string, change mirror.Change) []Field {
+	var fields []Field
+	for _, key := range slices.Sorted(maps.Keys(change)) {
+		if key != names.Defaults { // a record, not the template's
+			fields = append(fields, judged(path+"["+key+"]"))
+		}
+	}
+	return fields
+}
+
+// Side is a VM before or after a change. The zero value is no VM.
+type Side struct {
+	VM *v1.VirtualMachine
+	// VMI is the one that runs, or else the one that the VM makes.
+	VMI *v1.VirtualMachineInstance
+	// Open: its instancetype or preference isn't known, so the VMI lacks what they give.
+	Open bool
+}
+
+// Seen is what is known of a change of one VM.
+type Seen struct {
+	Is, Want Side
+	// Runs: there is a guest, or may be.
+	Runs bool
+	// Own is for a VMI that runs; where there is none, all keys are the VM's.
+	Own *Own
+}
+
+// Decision is what a change of one VM does.
+type Decision struct {
+	Class Class
+	// Fields cause it, or are changed without effect.
+	Fields []Field
+	// Lost is the data that goes, Kept what stays without the guest; where the guest doesn't end both are empty.
+	Lost, Kept []Data
+}
+
+// VM decides.
+func VM(s Seen) Decision {
 	switch {
-	case is.Kind() == reflect.Pointer && !is.IsNil() && !want.IsNil():
-		d.value(path, is.Elem(), want.Elem())
-	case is.Kind() == reflect.Struct && is.Type() != reflect.TypeFor[resource.Quantity]():
-		d.fields(path, is, want)
-	case is.Kind() == reflect.Slice && isNamed(is.Type().Elem()):
-		d.entries(path, is, want)
-	default:
-		d.paths = append(d.paths, path)
+	case s.Is.VM == nil && s.Want.VM == nil:
+		return Decision{Class: None}
+	case s.Is.VM == nil:
+		return come(s)
+	case s.Want.VM == nil:
+		d := Decision{Class: Delete}
+		d.Lost, d.Kept = onDelete(s.Is.VM)
+		return d
 	}
+	fields := guest(s)
+	d := Decision{Class: None, Fields: append(running(s, len(fields) > 0), fields...)}
+	for _, f := range d.Fields {
+		d.Class = Worst(d.Class, f.Class)
+	}
+	if s.Runs && d.Class.Disruptive() {
+		d.Lost, d.Kept = onRestart(s.Is.VM)
+	}
+	return d
 }
 
-func (d *differences) fields(path string, is, want reflect.Value) {
-	before := len(d.paths)
-	for i := range is.NumField() {
-		f := is.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		at := path
-		if name != "" { // an inlined struct has none
-			at += "." + name
-		}
-		d.value(at, is.Field(i), want.Field(i))
+func come(s Seen) Decision {
+	if want := lifecycle.For(s.Want.VM, nil); want.VMI == lifecycle.Present {
+		return Decision{Class: Start, Fields: []Field{{strategyPath(s.Want.VM), Start, want.Why}}}
 	}
-	if len(d.paths) == before { // it differs in what has no path
-		d.paths = append(d.paths, path)
-	}
+	return Decision{Class: Create}
 }
 
-// isNamed tells whether a list's entries are known by their names.
-func isNamed(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct {
-		return false
+// MayRun tells whether a VM of which only the spec is known can have a guest.
+func MayRun(vm *v1.VirtualMachine) bool { return lifecycle.For(vm, nil).VMI != lifecycle.Absent }
+
+// running returns what the run strategy does; changed: the machine is another one, too.
+func running(s Seen, changed bool) []Field {
+	var vmi *v1.VirtualMachineInstance
+	if s.Runs {
+		vmi = &v1.VirtualMachineInstance{Status: v1.VirtualMachineInstanceStatus{Phase: v1.Running}}
 	}
-	f, ok := t.FieldByName("Name")
-	return ok && f.Type.Kind() == reflect.String
+	path := strategyPath(s.Want.VM)
+	was, want := lifecycle.For(s.Is.VM, nil), lifecycle.For(s.Want.VM, vmi)
+	same := lifecycle.Strategy(s.Is.VM) == lifecycle.Strategy(s.Want.VM)
+	switch {
+	case s.Runs && want.VMI == lifecycle.Absent:
+		return []Field{{path, Stop, want.Why}}
+	case !s.Runs && want.VMI == lifecycle.Present && (was.VMI != lifecycle.Present || changed):
+		return []Field{{path, Start, want.Why}}
+	case s.Runs && !same && want.VMI == lifecycle.Present && was.VMI == lifecycle.Keep:
+		return []Field{{path, Start, want.Why + ", if it doesn't run"}}
+	case !same:
+		return []Field{{path, None, "the guest stays as it is"}}
+	}
+	return nil
 }
 
-func (d *differences) entries(path string, is, want reflect.Value) {
-	before := len(d.paths)
-	for i := range want.Len() {
-		at := fmt.Sprintf("%s[%s]", path, nameOf(want.Index(i)))
-		if old, ok := named(is, nameOf(want.Index(i))); ok {
-			d.value(at, old, want.Index(i))
-			continue
-		}
-		d.paths = append(d.paths, at)
+func strategyPath(vm *v1.VirtualMachine) string {
+	if vm.Spec.RunStrategy == nil && vm.Spec.Running != nil {
+		return "spec.running"
 	}
-	for i := range is.Len() {
-		if _, ok := named(want, nameOf(is.Index(i))); !ok {
-			d.paths = append(d.paths, fmt.Sprintf("%s[%s]", path, nameOf(is.Index(i))))
-		}
-	}
-	if len(d.paths) == before { // the same entries in another order
-		d.paths = append(d.paths, path)
-	}
+	return "spec.runStrategy"
 }
 
-func nameOf(entry reflect.Value) string { return entry.FieldByName("Name").String() }
+const later = "at the next start"
 
-func named(list reflect.Value, name string) (reflect.Value, bool) {
-	for i := range list.Len() {
-		if nameOf(list.Index(i)) == name {
-			return list.Index(i), true
+// guest returns what differs in the machine, each with what it does now: nothing where no guest runs on.
+func guest(s Seen) []Field {
+	fields := claims(s)
+	if s.Is.VMI != nil && s.Want.VMI != nil {
+		fields = append(fields, Guest(s.Is.VMI, s.Want.VMI, own(s))...)
+	}
+	fields = append(matchers(s, len(Paths(fields, Restart)) > 0), fields...)
+	if s.Runs && lifecycle.For(s.Want.VM, nil).VMI != lifecycle.Absent {
+		return fields
+	}
+	for i := range fields {
+		if fields[i].Class != None {
+			fields[i].Class, fields[i].Why = None, later
 		}
 	}
-	return reflect.Value{}, false
+	return fields
+}
+
+func own(s Seen) Own {
+	if s.Own != nil {
+		return *s.Own
+	}
+	return Own{slices.Sorted(maps.Keys(s.Is.VMI.Labels)), slices.Sorted(maps.Keys(s.Is.VMI.Annotations))}
+}
+
+// matchers returns the names of instancetype and preference that are others; differs: so is what comes of them.
+func matchers(s Seen, differs bool) []Field {
+	var fields []Field
+	for _, m := range []struct{ path, is, want string }{
+		{"spec.instancetype", instancetypeOf(s.Is.VM), instancetypeOf(s.Want.VM)},
+		{"spec.preference", preferenceOf(s.Is.VM), preferenceOf(s.Want.VM)},
+	} {
+		switch {
+		case m.is == m.want:
+		case differs:
+			fields = append(fields, Field{m.path, Restart, "gives another machine"})
+		case s.Is.Open || s.Want.Open:
+			fields = append(fields, Field{m.path, Restart, "what it names isn't known here, so it may give another machine"})
+		default:
+			fields = append(fields, Field{m.path, None, "gives the same machine"})
+		}
+	}
+	return fields
+}
+
+func instancetypeOf(vm *v1.VirtualMachine) string {
+	if m := vm.Spec.Instancetype; m != nil {
+		return m.Kind + "/" + m.Name + "/" + m.RevisionName + "/" + m.InferFromVolume
+	}
+	return ""
+}
+
+func preferenceOf(vm *v1.VirtualMachine) string {
+	if m := vm.Spec.Preference; m != nil {
+		return m.Kind + "/" + m.Name + "/" + m.RevisionName + "/" + m.InferFromVolume
+	}
+	return ""
 }

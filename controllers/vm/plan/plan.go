@@ -199,7 +199,7 @@ func relabel(s Seen) []Action {
 	return []Action{a}
 }
 
-// outdated returns the fields of the VM's spec in which the VMI isn't what the VM asks for.
+// outdated returns the fields of the VM's spec in which the VMI isn't what the VM asks for, and that take a restart.
 func outdated(s Seen) []string {
 	if s.VMI.Annotations[v1.VirtualMachineGenerationAnnotation] == strconv.FormatInt(s.VM.Generation, 10) {
 		return nil
@@ -208,7 +208,7 @@ func outdated(s Seen) []string {
 	if want == nil {
 		return nil
 	}
-	return change.Fields(&s.VMI.Spec, &want.Spec)
+	return change.Paths(change.Guest(s.VMI, want, change.Own{Labels: s.Labels, Annotations: s.Annotations}), change.Restart)
 }
 
 func earliest(a, b time.Time) time.Time {
