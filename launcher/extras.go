@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"log/slog"
 	"os"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
+	"virtstack.io/virtstack/launcher/acpi"
+	"virtstack.io/virtstack/launcher/cpus"
 	"virtstack.io/virtstack/launcher/domain"
 	"virtstack.io/virtstack/launcher/metrics"
 )
@@ -29,6 +32,37 @@ func balloon(n *guestv1.NodeFacts) domain.Balloon {
 		b.StatsPeriod = &period
 	}
 	return b
+}
+
+// smbios is what the configuration says of every guest's maker.
+func smbios(n *guestv1.NodeFacts) domain.SMBIOS {
+	s := n.GetSmbios()
+	return domain.SMBIOS{Manufacturer: s.GetManufacturer(), Product: s.GetProduct(), Family: s.GetFamily(), Version: s.GetVersion(), SKU: s.GetSku()}
+}
+
+// own adds the facts of a guest that asks for what few do: the CPUs that the Pod was given, and ACPI tables.
+func (p *preparer) own(vmi *v1.VirtualMachineInstance, facts *domain.Facts) (err error) {
+	if facts.Tables, err = acpi.Tables(vmi, p.disks.Secrets); err != nil {
+		return final(err)
+	}
+	if c := vmi.Spec.Domain.CPU; c != nil && c.DedicatedCPUPlacement {
+		facts.CPUs, err = p.cpus()
+	}
+	return err
+}
+
+// stepAside leaves the CPUs of a guest's vCPUs to them, where QEMU's other threads have their own.
+func stepAside(d *libvirtxml.Domain) {
+	if d.CPUTune == nil || d.CPUTune.EmulatorPin == nil {
+		return
+	}
+	ids, err := cpus.Parse(d.CPUTune.EmulatorPin.CPUSet)
+	if err == nil {
+		err = cpus.Confine(ids)
+	}
+	if err != nil {
+		slog.Warn("the launcher runs on CPUs of the guest's", "error", err) // slower, no worse
+	}
 }
 
 // tellLoad tells a guest that asks for them the figures of its node and of itself: on a channel, on a disk, or on both.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"virtstack.io/virtstack/launcher/agent"
 	"virtstack.io/virtstack/launcher/child"
 	"virtstack.io/virtstack/launcher/console"
+	"virtstack.io/virtstack/launcher/cpus"
 	"virtstack.io/virtstack/launcher/credential"
 	"virtstack.io/virtstack/launcher/disk"
 	"virtstack.io/virtstack/launcher/domain"
@@ -92,7 +94,7 @@ func run(ctx context.Context, o options) guest.Exit {
 	start, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
 	work := filepath.Join(guestv1.RunDir, "libvirt.d")
-	d, err := libvirt.Open(start, libvirt.Options{Dir: work, Log: os.Stderr})
+	d, err := libvirt.Open(start, libvirt.Options{Dir: work, Log: os.Stderr, HugePages: hugePages()})
 	if err != nil {
 		return guest.Exit{Code: 3, Why: err.Error()}
 	}
@@ -109,6 +111,7 @@ func run(ctx context.Context, o options) guest.Exit {
 		firmware: domain.ImageFirmware(filepath.Join(guestv1.DiskDir, "nvram.fd")),
 		shares:   &share.Server{Dir: guestv1.RunDir, Log: os.Stderr},
 		assigned: domain.ParseAssigned(os.Environ()),
+		cpus:     sync.OnceValues(func() ([]domain.HostCPU, error) { return cpus.Read(os.DirFS("/proc"), os.DirFS("/sys")) }),
 		disks:    disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir, Claims: guestv1.ClaimDir, Blocks: guestv1.BlockDir, Boot: guestv1.KernelDir, Credentials: guestv1.CredentialDir},
 		keeper:   keeper,
 	})
@@ -118,6 +121,16 @@ func run(ctx context.Context, o options) guest.Exit {
 	cancel()
 	<-finished // watchers have the last state now
 	return exit
+}
+
+// hugePages returns where the Pod has a file system of huge pages; empty: nowhere.
+func hugePages() string {
+	var fs syscall.Statfs_t
+	const magic = 0x958458f6 // source: the kernel's HUGETLBFS_MAGIC
+	if syscall.Statfs(guestv1.HugePageDir, &fs) != nil || uint32(fs.Type) != magic {
+		return ""
+	}
+	return guestv1.HugePageDir
 }
 
 func inRun(name string) string { return filepath.Join(guestv1.RunDir, name) }

@@ -33,7 +33,9 @@ type preparer struct {
 	shares   *share.Server
 	// assigned are the node's devices that the Pod has, as device plugins told.
 	assigned map[string]domain.Assigned
-	keeper   *credential.Keeper
+	// cpus are those that the Pod was given.
+	cpus   func() ([]domain.HostCPU, error)
+	keeper *credential.Keeper
 	// ctx is the launcher's: DHCP servers and the copy of the console live as long as it does.
 	ctx context.Context
 
@@ -41,6 +43,7 @@ type preparer struct {
 	serving map[string]bool // protocols and bridges with a server
 	copying sync.Once
 	telling sync.Once
+	aside   sync.Once
 }
 
 // prepare implements serve.Prepare.
@@ -69,10 +72,14 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	if err != nil {
 		return serve.Prepared{}, err
 	}
-	d, err := domain.Convert(vmi, domain.Facts{
+	facts := domain.Facts{
 		KVM: r.GetNode().GetKvm(), Sources: sources, Interfaces: interfaces, Sockets: p.sockets, Firmware: p.firmware,
-		Filesystems: filesystems, Assigned: p.assigned, Balloon: balloon(r.GetNode()), Kernel: kernel,
-	})
+		Filesystems: filesystems, Assigned: p.assigned, Balloon: balloon(r.GetNode()), Kernel: kernel, SMBIOS: smbios(r.GetNode()),
+	}
+	if err := p.own(vmi, &facts); err != nil {
+		return serve.Prepared{}, err
+	}
+	d, err := domain.Convert(vmi, facts)
 	if err != nil {
 		return serve.Prepared{}, serve.Refuse(err)
 	}
@@ -84,6 +91,7 @@ func (p *preparer) prepare(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	if log := vmi.Spec.Domain.Devices.LogSerialConsole; log != nil && *log {
 		p.copying.Do(func() { go p.console.Copy(p.ctx, os.Stdout) })
 	}
+	p.aside.Do(func() { stepAside(d) }) // once: later there are the guest's own threads
 	p.telling.Do(func() { p.tellLoad(vmi, sources, d, r.GetNode().GetName()) })
 	return serve.Prepared{XML: xml, Targets: domain.DiskTargets(d), NICs: domain.NICs(d)}, nil
 }

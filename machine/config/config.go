@@ -9,6 +9,8 @@ import (
 	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/release"
 )
 
 // Config is what the rules and loops ask for. It holds copies: changing it changes no KubeVirt.
@@ -106,7 +108,7 @@ func defaults() Config {
 		EvictionStrategy:   v1.EvictionStrategyNone,
 		NetworkInterface:   string(v1.BridgeInterface),
 		BridgeOnPodNetwork: true,
-		SMBIOS:             v1.SMBiosConfiguration{Family: "KubeVirt", Manufacturer: "KubeVirt", Product: "None"},
+		SMBIOS:             v1.SMBiosConfiguration{Family: "KubeVirt", Manufacturer: "KubeVirt", Product: "None", Version: release.Version},
 		ObsoleteCPUModels:  obsolete(),
 		DevicesPerNode:     1000,
 		BalloonPeriod:      10,

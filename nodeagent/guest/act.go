@@ -117,6 +117,10 @@ func (c *Controller) facts(ctx context.Context, pod *k8sv1.Pod) (*guestv1.NodeFa
 	return &guestv1.NodeFacts{
 		Name: c.Node, Kvm: c.Facts.KVM && asksForKVM(pod), CapabilityCache: c.Facts.Cache,
 		BalloonPeriod: &cfg.BalloonPeriod, KeepFreePages: cfg.KeepFreePages,
+		Smbios: &guestv1.Smbios{
+			Manufacturer: cfg.SMBIOS.Manufacturer, Product: cfg.SMBIOS.Product, Family: cfg.SMBIOS.Family,
+			Version: cfg.SMBIOS.Version, Sku: cfg.SMBIOS.Sku,
+		},
 	}, nil
 }
 

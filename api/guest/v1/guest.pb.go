@@ -83,7 +83,7 @@ func (x State_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State_Phase.Descriptor instead.
 func (State_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9, 0}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10, 0}
 }
 
 type State_StopReason int32
@@ -142,7 +142,7 @@ func (x State_StopReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State_StopReason.Descriptor instead.
 func (State_StopReason) EnumDescriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9, 1}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10, 1}
 }
 
 type SyncVirtualMachineRequest struct {
@@ -283,6 +283,8 @@ type NodeFacts struct {
 	BalloonPeriod *uint32 `protobuf:"varint,50,opt,name=balloon_period,json=balloonPeriod,proto3,oneof" json:"balloon_period,omitempty"`
 	// Pages that guests don't use are not given back to the node.
 	KeepFreePages bool `protobuf:"varint,51,opt,name=keep_free_pages,json=keepFreePages,proto3" json:"keep_free_pages,omitempty"`
+	// What the configuration says that every guest reads about its maker; absent: as the launcher likes.
+	Smbios        *Smbios `protobuf:"bytes,60,opt,name=smbios,proto3" json:"smbios,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +354,90 @@ func (x *NodeFacts) GetKeepFreePages() bool {
 	return false
 }
 
+func (x *NodeFacts) GetSmbios() *Smbios {
+	if x != nil {
+		return x.Smbios
+	}
+	return nil
+}
+
+// Smbios is what guests read about who made their machine.
+type Smbios struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Manufacturer  string                 `protobuf:"bytes,1,opt,name=manufacturer,proto3" json:"manufacturer,omitempty"`
+	Product       string                 `protobuf:"bytes,2,opt,name=product,proto3" json:"product,omitempty"`
+	Family        string                 `protobuf:"bytes,3,opt,name=family,proto3" json:"family,omitempty"`
+	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	Sku           string                 `protobuf:"bytes,5,opt,name=sku,proto3" json:"sku,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Smbios) Reset() {
+	*x = Smbios{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Smbios) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Smbios) ProtoMessage() {}
+
+func (x *Smbios) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Smbios.ProtoReflect.Descriptor instead.
+func (*Smbios) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Smbios) GetManufacturer() string {
+	if x != nil {
+		return x.Manufacturer
+	}
+	return ""
+}
+
+func (x *Smbios) GetProduct() string {
+	if x != nil {
+		return x.Product
+	}
+	return ""
+}
+
+func (x *Smbios) GetFamily() string {
+	if x != nil {
+		return x.Family
+	}
+	return ""
+}
+
+func (x *Smbios) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Smbios) GetSku() string {
+	if x != nil {
+		return x.Sku
+	}
+	return ""
+}
+
 // Interface is one network interface of the guest as the node agent has prepared it.
 type Interface struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -375,7 +461,7 @@ type Interface struct {
 
 func (x *Interface) Reset() {
 	*x = Interface{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +473,7 @@ func (x *Interface) String() string {
 func (*Interface) ProtoMessage() {}
 
 func (x *Interface) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,7 +486,7 @@ func (x *Interface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interface.ProtoReflect.Descriptor instead.
 func (*Interface) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{3}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Interface) GetName() string {
@@ -467,7 +553,7 @@ type Lease6 struct {
 
 func (x *Lease6) Reset() {
 	*x = Lease6{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +565,7 @@ func (x *Lease6) String() string {
 func (*Lease6) ProtoMessage() {}
 
 func (x *Lease6) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +578,7 @@ func (x *Lease6) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease6.ProtoReflect.Descriptor instead.
 func (*Lease6) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{4}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Lease6) GetBridge() string {
@@ -542,7 +628,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +640,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +653,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{5}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Lease) GetBridge() string {
@@ -659,7 +745,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +757,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +770,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Route) GetDestination() string {
@@ -716,7 +802,7 @@ type DhcpOptions struct {
 
 func (x *DhcpOptions) Reset() {
 	*x = DhcpOptions{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +814,7 @@ func (x *DhcpOptions) String() string {
 func (*DhcpOptions) ProtoMessage() {}
 
 func (x *DhcpOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +827,7 @@ func (x *DhcpOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DhcpOptions.ProtoReflect.Descriptor instead.
 func (*DhcpOptions) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{7}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DhcpOptions) GetBootFileName() string {
@@ -781,7 +867,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +879,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +892,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{8}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchRequest) GetProtocol() uint32 {
@@ -840,7 +926,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +938,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +951,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *State) GetPhase() State_Phase {
@@ -949,7 +1035,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1047,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1060,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Credentials) GetProblem() string {
@@ -1007,7 +1093,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1105,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1118,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Agent) GetHostname() string {
@@ -1126,7 +1212,7 @@ type AgentInterface struct {
 
 func (x *AgentInterface) Reset() {
 	*x = AgentInterface{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1224,7 @@ func (x *AgentInterface) String() string {
 func (*AgentInterface) ProtoMessage() {}
 
 func (x *AgentInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1237,7 @@ func (x *AgentInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentInterface.ProtoReflect.Descriptor instead.
 func (*AgentInterface) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AgentInterface) GetName() string {
@@ -1191,7 +1277,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1289,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1302,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Nic) GetName() string {
@@ -1260,7 +1346,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1358,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1371,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Disk) GetName() string {
@@ -1316,7 +1402,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1414,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1427,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ActRequest) GetProtocol() uint32 {
@@ -1402,7 +1488,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1500,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1513,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
 }
 
 type Kill struct {
@@ -1438,7 +1524,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1536,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1549,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
 }
 
 type ActResponse struct {
@@ -1474,7 +1560,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1572,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1585,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
 }
 
 var File_api_guest_v1_guest_proto protoreflect.FileDescriptor
@@ -1516,17 +1602,24 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"interfaces\"i\n" +
 	"\x1aSyncVirtualMachineResponse\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12/\n" +
-	"\x05state\x18\x02 \x01(\v2\x19.virtstack.guest.v1.StateR\x05state\"\xbb\x02\n" +
+	"\x05state\x18\x02 \x01(\v2\x19.virtstack.guest.v1.StateR\x05state\"\xef\x02\n" +
 	"\tNodeFacts\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03kvm\x18\x02 \x01(\bR\x03kvm\x12]\n" +
 	"\x10capability_cache\x18\x03 \x03(\v22.virtstack.guest.v1.NodeFacts.CapabilityCacheEntryR\x0fcapabilityCache\x12*\n" +
 	"\x0eballoon_period\x182 \x01(\rH\x00R\rballoonPeriod\x88\x01\x01\x12&\n" +
-	"\x0fkeep_free_pages\x183 \x01(\bR\rkeepFreePages\x1aB\n" +
+	"\x0fkeep_free_pages\x183 \x01(\bR\rkeepFreePages\x122\n" +
+	"\x06smbios\x18< \x01(\v2\x1a.virtstack.guest.v1.SmbiosR\x06smbios\x1aB\n" +
 	"\x14CapabilityCacheEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01B\x11\n" +
-	"\x0f_balloon_period\"\xd2\x01\n" +
+	"\x0f_balloon_period\"\x8a\x01\n" +
+	"\x06Smbios\x12\"\n" +
+	"\fmanufacturer\x18\x01 \x01(\tR\fmanufacturer\x12\x18\n" +
+	"\aproduct\x18\x02 \x01(\tR\aproduct\x12\x16\n" +
+	"\x06family\x18\x03 \x01(\tR\x06family\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12\x10\n" +
+	"\x03sku\x18\x05 \x01(\tR\x03sku\"\xd2\x01\n" +
 	"\tInterface\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03tap\x18\x02 \x01(\tR\x03tap\x12\x10\n" +
@@ -1657,64 +1750,66 @@ func file_api_guest_v1_guest_proto_rawDescGZIP() []byte {
 }
 
 var file_api_guest_v1_guest_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_api_guest_v1_guest_proto_goTypes = []any{
 	(State_Phase)(0),                   // 0: virtstack.guest.v1.State.Phase
 	(State_StopReason)(0),              // 1: virtstack.guest.v1.State.StopReason
 	(*SyncVirtualMachineRequest)(nil),  // 2: virtstack.guest.v1.SyncVirtualMachineRequest
 	(*SyncVirtualMachineResponse)(nil), // 3: virtstack.guest.v1.SyncVirtualMachineResponse
 	(*NodeFacts)(nil),                  // 4: virtstack.guest.v1.NodeFacts
-	(*Interface)(nil),                  // 5: virtstack.guest.v1.Interface
-	(*Lease6)(nil),                     // 6: virtstack.guest.v1.Lease6
-	(*Lease)(nil),                      // 7: virtstack.guest.v1.Lease
-	(*Route)(nil),                      // 8: virtstack.guest.v1.Route
-	(*DhcpOptions)(nil),                // 9: virtstack.guest.v1.DhcpOptions
-	(*WatchRequest)(nil),               // 10: virtstack.guest.v1.WatchRequest
-	(*State)(nil),                      // 11: virtstack.guest.v1.State
-	(*Credentials)(nil),                // 12: virtstack.guest.v1.Credentials
-	(*Agent)(nil),                      // 13: virtstack.guest.v1.Agent
-	(*AgentInterface)(nil),             // 14: virtstack.guest.v1.AgentInterface
-	(*Nic)(nil),                        // 15: virtstack.guest.v1.Nic
-	(*Disk)(nil),                       // 16: virtstack.guest.v1.Disk
-	(*ActRequest)(nil),                 // 17: virtstack.guest.v1.ActRequest
-	(*Shutdown)(nil),                   // 18: virtstack.guest.v1.Shutdown
-	(*Kill)(nil),                       // 19: virtstack.guest.v1.Kill
-	(*ActResponse)(nil),                // 20: virtstack.guest.v1.ActResponse
-	nil,                                // 21: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	nil,                                // 22: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
-	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
+	(*Smbios)(nil),                     // 5: virtstack.guest.v1.Smbios
+	(*Interface)(nil),                  // 6: virtstack.guest.v1.Interface
+	(*Lease6)(nil),                     // 7: virtstack.guest.v1.Lease6
+	(*Lease)(nil),                      // 8: virtstack.guest.v1.Lease
+	(*Route)(nil),                      // 9: virtstack.guest.v1.Route
+	(*DhcpOptions)(nil),                // 10: virtstack.guest.v1.DhcpOptions
+	(*WatchRequest)(nil),               // 11: virtstack.guest.v1.WatchRequest
+	(*State)(nil),                      // 12: virtstack.guest.v1.State
+	(*Credentials)(nil),                // 13: virtstack.guest.v1.Credentials
+	(*Agent)(nil),                      // 14: virtstack.guest.v1.Agent
+	(*AgentInterface)(nil),             // 15: virtstack.guest.v1.AgentInterface
+	(*Nic)(nil),                        // 16: virtstack.guest.v1.Nic
+	(*Disk)(nil),                       // 17: virtstack.guest.v1.Disk
+	(*ActRequest)(nil),                 // 18: virtstack.guest.v1.ActRequest
+	(*Shutdown)(nil),                   // 19: virtstack.guest.v1.Shutdown
+	(*Kill)(nil),                       // 20: virtstack.guest.v1.Kill
+	(*ActResponse)(nil),                // 21: virtstack.guest.v1.ActResponse
+	nil,                                // 22: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	nil,                                // 23: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	(*timestamppb.Timestamp)(nil),      // 24: google.protobuf.Timestamp
 }
 var file_api_guest_v1_guest_proto_depIdxs = []int32{
 	4,  // 0: virtstack.guest.v1.SyncVirtualMachineRequest.node:type_name -> virtstack.guest.v1.NodeFacts
-	5,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
-	11, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
-	21, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	7,  // 4: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
-	6,  // 5: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
-	8,  // 6: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
-	9,  // 7: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
-	22, // 8: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
-	0,  // 9: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
-	1,  // 10: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
-	23, // 11: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
-	16, // 12: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
-	15, // 13: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
-	12, // 14: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
-	13, // 15: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
-	14, // 16: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
-	18, // 17: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
-	19, // 18: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
-	2,  // 19: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
-	10, // 20: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
-	17, // 21: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
-	3,  // 22: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
-	11, // 23: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
-	20, // 24: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
-	22, // [22:25] is the sub-list for method output_type
-	19, // [19:22] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	6,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
+	12, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
+	22, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	5,  // 4: virtstack.guest.v1.NodeFacts.smbios:type_name -> virtstack.guest.v1.Smbios
+	8,  // 5: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
+	7,  // 6: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
+	9,  // 7: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
+	10, // 8: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
+	23, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	0,  // 10: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
+	1,  // 11: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
+	24, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
+	17, // 13: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
+	16, // 14: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
+	13, // 15: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
+	14, // 16: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
+	15, // 17: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
+	19, // 18: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
+	20, // 19: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
+	2,  // 20: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
+	11, // 21: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
+	18, // 22: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
+	3,  // 23: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
+	12, // 24: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
+	21, // 25: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
+	23, // [23:26] is the sub-list for method output_type
+	20, // [20:23] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_api_guest_v1_guest_proto_init() }
@@ -1723,7 +1818,7 @@ func file_api_guest_v1_guest_proto_init() {
 		return
 	}
 	file_api_guest_v1_guest_proto_msgTypes[2].OneofWrappers = []any{}
-	file_api_guest_v1_guest_proto_msgTypes[15].OneofWrappers = []any{
+	file_api_guest_v1_guest_proto_msgTypes[16].OneofWrappers = []any{
 		(*ActRequest_Shutdown)(nil),
 		(*ActRequest_Kill)(nil),
 	}
@@ -1733,7 +1828,7 @@ func file_api_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_guest_v1_guest_proto_rawDesc), len(file_api_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -34,6 +34,9 @@ const (
 	// CredentialDir holds one directory per Secret of spec.accessCredentials, named as the Secret.
 	CredentialDir = "/var/run/virtstack-credentials"
 
+	// HugePageDir is where a file system of huge pages is mounted for a guest whose memory is to be files there.
+	HugePageDir = "/dev/hugepages"
+
 	// User is the uid and gid of the launcher, libvirtd and QEMU.
 	User = 107
 	// ComputeContainer is the launcher's container, the Pod's first.

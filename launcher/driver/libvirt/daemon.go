@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,16 +53,17 @@ cgroup_controllers = []
 remember_owner = 0
 `
 
-// startDaemon starts libvirtd. Its log goes to log.
-func startDaemon(dir string, log io.Writer) (*daemon, error) {
-	if err := configure(dir); err != nil {
+// startDaemon starts libvirtd. Its log goes to the options'.
+func startDaemon(o Options) (*daemon, error) {
+	dir := o.Dir
+	if err := configure(o); err != nil {
 		return nil, fmt.Errorf("configuring libvirtd: %w", err)
 	}
 	d := &daemon{dir: dir, gone: make(chan struct{})}
 	d.cmd = exec.Command(daemonPath, "--pid-file", filepath.Join(dir, "libvirtd.pid"))
 	// One malloc arena: with one for each thread the daemon holds several MiB more.
 	d.cmd.Env = append(Environment(dir), "MALLOC_ARENA_MAX=1", "PATH=/usr/sbin:/usr/bin")
-	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.Stdout, d.cmd.Stderr = o.Log, o.Log
 	// Outside a container nothing else would end it with us.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	wait, err := child.Start(d.cmd)
@@ -89,7 +89,8 @@ func Environment(dir string) []string {
 	}
 }
 
-func configure(dir string) error {
+func configure(o Options) error {
+	dir := o.Dir
 	conf := filepath.Join(dir, "config", "libvirt")
 	for _, d := range []string{conf, filepath.Join(dir, "libvirt"), filepath.Join(dir, "cache"), filepath.Join(dir, "data"), filepath.Join(dir, "state")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -103,7 +104,11 @@ func configure(dir string) error {
 	if err := os.WriteFile(filepath.Join(conf, "libvirtd.conf"), fmt.Appendf(nil, daemonConf, uuid), 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(conf, "qemu.conf"), []byte(qemuConf), 0o600)
+	qemu := []byte(qemuConf)
+	if o.HugePages != "" {
+		qemu = fmt.Appendf(qemu, "hugetlbfs_mount = %q\n", o.HugePages)
+	}
+	return os.WriteFile(filepath.Join(conf, "qemu.conf"), qemu, 0o600)
 }
 
 // connect waits until the daemon serves.

@@ -23,6 +23,8 @@ type Options struct {
 	Dir string
 	// Log gets what libvirtd has to say.
 	Log io.Writer
+	// HugePages is where a hugetlbfs is mounted in which guests' memory may be files; empty: nowhere.
+	HugePages string
 }
 
 // Driver is a driver.Driver on a libvirtd that it started.
@@ -45,7 +47,7 @@ func Open(ctx context.Context, o Options) (*Driver, error) {
 	if err := runEvents(); err != nil {
 		return nil, fmt.Errorf("starting libvirt's event loop: %w", err)
 	}
-	daemon, err := startDaemon(o.Dir, o.Log)
+	daemon, err := startDaemon(o)
 	if err != nil {
 		return nil, err
 	}
