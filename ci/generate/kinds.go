@@ -28,6 +28,8 @@ type kind struct {
 	Selectable []string          `json:"selectable"`
 	Columns    [][]string        `json:"columns"`
 	Rules      []rule            `json:"rules"`
+	// Prefers says that a preference may yet fill the machines in objects of this kind.
+	Prefers bool `json:"prefers"`
 }
 
 type version struct {
@@ -42,6 +44,17 @@ type rule struct {
 	Field   string `json:"field"`
 	Rule    string `json:"rule"`
 	Message string `json:"message"`
+	// Path is the part of the field that is wrong, if it isn't the field itself; Reason is FieldValueInvalid if empty.
+	Path   string                              `json:"path"`
+	Reason apiextensions.FieldValueErrorReason `json:"reason"`
+}
+
+func (r rule) validation() apiextensions.ValidationRule {
+	v := apiextensions.ValidationRule{Rule: r.Rule, Message: r.Message, FieldPath: r.Path}
+	if r.Reason != "" {
+		v.Reason = &r.Reason
+	}
+	return v
 }
 
 func readKinds() ([]kind, error) {

@@ -30,6 +30,7 @@ func refine(schema *apiextensions.JSONSchemaProps, k kind) error {
 	crd.EditSchema(schema, each(keyLists))
 	crd.EditSchema(schema, each(fromOne))
 	crd.EditSchema(schema, each(boundQuantities))
+	crd.EditSchema(schema, each(func(node *apiextensions.JSONSchemaProps) { unite(node, k) }))
 	schema.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"}
 	if status, ok := schema.Properties["status"]; ok {
 		schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == "status" })
@@ -43,7 +44,7 @@ func refine(schema *apiextensions.JSONSchemaProps, k kind) error {
 		if !ok {
 			return fmt.Errorf("rule %q is on field %s, which does not exist", r.Rule, r.Field)
 		}
-		field.XValidations = append(field.XValidations, apiextensions.ValidationRule{Rule: r.Rule, Message: r.Message})
+		field.XValidations = append(field.XValidations, r.validation())
 		schema.Properties[r.Field] = field
 	}
 	return nil

@@ -58,6 +58,29 @@ func TestListsOfAMachineAreKeyedWhereverItIs(t *testing.T) {
 	}
 }
 
+// Of the fields of a union one is given; a preference may say which one an interface has.
+func TestUnions(t *testing.T) {
+	for _, u := range unions {
+		fields := map[string]props{"name": {Type: "string"}}
+		for _, name := range u.names() {
+			fields[name] = object(nil)
+		}
+		for _, prefers := range []bool{false, true} {
+			schema := object(map[string]props{"spec": list(object(fields))})
+			if err := refine(&schema, kind{Prefers: prefers}); err != nil {
+				t.Fatal(err)
+			}
+			rules, most := schema.Properties["spec"].Items.Schema.XValidations, "== 1"
+			if !u.needed || u.preferred && prefers {
+				most = "<= 1"
+			}
+			if len(rules) != 1 || !strings.HasSuffix(rules[0].Rule, most) || strings.Count(rules[0].Rule, "has(self.") != len(u.names()) {
+				t.Errorf("%s where a preference may choose (%v): got %+v", u.fields, prefers, rules)
+			}
+		}
+	}
+}
+
 func TestStatus(t *testing.T) {
 	conditions := list(object(map[string]props{"type": {Type: "string"}, "status": {Type: "string"}}, "status"))
 	schema := object(map[string]props{"status": object(map[string]props{

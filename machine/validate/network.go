@@ -25,7 +25,7 @@ var (
 )
 
 // interfaces checks interfaces, and that each has a network of its name.
-func interfaces(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
+func interfaces(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supplies) field.ErrorList {
 	list := spec.Domain.Devices.Interfaces
 	attached := map[string]*v1.Network{}
 	for i := range spec.Networks {
@@ -42,14 +42,14 @@ func interfaces(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.Err
 				"must be the name of one of the machine's networks: add the network or remove this"))
 		}
 		errs = append(errs, wrong...)
+		errs = append(errs, binding(at, &list[i], attached[list[i].Name], from)...)
 		errs = append(errs, nic(at, &list[i], attached[list[i].Name])...)
 	}
 	return append(errs, distinctMACs(path, list)...)
 }
 
 func nic(path *field.Path, n *v1.Interface, network *v1.Network) field.ErrorList {
-	errs := binding(path, n, network)
-	errs = append(errs, oneOf(path.Child("model"), n.Model, models)...)
+	errs := oneOf(path.Child("model"), n.Model, models)
 	errs = append(errs, oneOf(path.Child("state"), n.State, linkStates)...)
 	if n.MacAddress != "" {
 		errs = append(errs, macAddress(path.Child("macAddress"), n)...)
@@ -62,13 +62,15 @@ func nic(path *field.Path, n *v1.Interface, network *v1.Network) field.ErrorList
 	return append(errs, ports(path.Child("ports"), n.Ports)...)
 }
 
-// binding wants exactly one way to connect an interface.
-func binding(path *field.Path, n *v1.Interface, network *v1.Network) field.ErrorList {
+// binding wants exactly one way to connect an interface; a preference may say which.
+func binding(path *field.Path, n *v1.Interface, network *v1.Network, from supplies) field.ErrorList {
 	found := set(n.InterfaceBindingMethod)
 	if n.Binding != nil {
 		found = append(found, "binding")
 	}
 	switch {
+	case len(found) == 0 && from.preference:
+		return nil
 	case len(found) == 0:
 		return field.ErrorList{field.Required(path, "must have one of masquerade, bridge, sriov, passtBinding, binding: "+
 			"masquerade: {} is right for the Pod network")}
