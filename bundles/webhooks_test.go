@@ -15,7 +15,8 @@ func needed(t *testing.T) []admissionv1.ValidatingWebhook {
 	t.Helper()
 	var out []admissionv1.ValidatingWebhook
 	for _, o := range built(t, "bundles/components") {
-		if o.GetKind() != "ValidatingWebhookConfiguration" {
+		// What is asked about here is spelled alike in both kinds.
+		if o.GetKind() != "ValidatingWebhookConfiguration" && o.GetKind() != "MutatingWebhookConfiguration" {
 			continue
 		}
 		var c admissionv1.ValidatingWebhookConfiguration
@@ -72,10 +73,15 @@ func TestNothingThatDeletesNeedsAServer(t *testing.T) {
 	}
 	going := object(map[string]any{"deletionTimestamp": "2026-12-02T08:00:00Z"})
 	for _, w := range needed(t) {
+		changes := false
 		for _, r := range w.Rules {
 			if slices.ContainsFunc(r.Operations, func(o admissionv1.OperationType) bool { return o != admissionv1.Create && o != admissionv1.Update }) {
 				t.Errorf("%s: %s of %v waits for a server", w.Name, r.Operations, r.Resources)
 			}
+			changes = changes || slices.Contains(r.Operations, admissionv1.Update)
+		}
+		if !changes {
+			continue
 		}
 		for name, after := range map[string]map[string]any{
 			"a finalizer is taken off": object(map[string]any{"deletionTimestamp": "2026-12-02T08:00:00Z", "finalizers": []any{}}),

@@ -1,4 +1,5 @@
-// Package admission serves the validating webhooks: it decodes, asks machine/validate and answers. It changes no object, so that a spec stays what was committed.
+// Package admission serves the webhooks: it decodes, asks machine/validate and answers. It changes no object but a new
+// VirtualMachineInstance, which is filled with its defaults: what Git owns stays what was committed.
 package admission
 
 import (
@@ -18,6 +19,8 @@ import (
 const (
 	// InstancesPath is where VirtualMachineInstances are reviewed.
 	InstancesPath = "/virtualmachineinstances-validate"
+	// FillPath is where new VirtualMachineInstances get their defaults.
+	FillPath = "/virtualmachineinstances-mutate"
 	// ObjectsPath is where all other kinds are reviewed, each by itself.
 	ObjectsPath = "/objects-validate"
 
@@ -26,18 +29,22 @@ const (
 	maxReview = 8 << 20
 )
 
+// reply answers one request. An error means that what it takes to answer could not be asked.
+type reply func(context.Context, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+
 // review answers one request. An error means that the request could not be read.
 type review func(*admissionv1.AdmissionRequest, config.Config) (*admissionv1.AdmissionResponse, error)
 
 // Handler serves the webhooks; anything else is not found. TLS and timeouts are the server's.
 func Handler(c Cluster) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+InstancesPath, c.serve(instance))
-	mux.Handle("POST "+ObjectsPath, c.serve(object))
+	mux.Handle("POST "+InstancesPath, serve(c.reviewed(instance)))
+	mux.Handle("POST "+ObjectsPath, serve(c.reviewed(object)))
+	mux.Handle("POST "+FillPath, serve(c.filled))
 	return mux
 }
 
-func (c Cluster) serve(review review) http.Handler {
+func serve(reply reply) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -57,7 +64,7 @@ func (c Cluster) serve(review review) http.Handler {
 			http.Error(w, "the review must have a request", http.StatusBadRequest)
 			return
 		}
-		response, err := c.review(r.Context(), asked.Request, review)
+		response, err := reply(r.Context(), asked.Request)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -68,6 +75,22 @@ func (c Cluster) serve(review review) http.Handler {
 			Response: response,
 		})
 	})
+}
+
+// reviewed answers with a review.
+func (c Cluster) reviewed(byItself review) reply {
+	return func(ctx context.Context, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+		return c.review(ctx, r, byItself)
+	}
+}
+
+// filled answers with defaults.
+func (c Cluster) filled(ctx context.Context, r *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	current, err := c.Configuration(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	return fill(r, current)
 }
 
 // review answers a request: by the object itself first, then by what there is beside it. The error says what couldn't

@@ -12,6 +12,7 @@ import (
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -45,14 +46,29 @@ func install(t *testing.T, e *kubetest.Env) (stop func()) {
 		url := server.URL + *at.Service.Path
 		at.URL, at.Service, at.CABundle = &url, nil, authority
 	}
-	if err := e.Client.Create(t.Context(), config); err != nil {
+	filling := &admissionregistration.MutatingWebhookConfiguration{}
+	content, err = os.ReadFile("../../bundles/components/virt-api/defaults-webhook.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(content, filling)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := e.Client.Delete(context.Background(), config); err != nil {
-			t.Error(err)
+	for i := range filling.Webhooks {
+		at := &filling.Webhooks[i].ClientConfig
+		url := server.URL + *at.Service.Path
+		at.URL, at.Service, at.CABundle = &url, nil, authority
+	}
+	for _, made := range []client.Object{config, filling} {
+		if err := e.Client.Create(t.Context(), made); err != nil {
+			t.Fatal(err)
 		}
-	})
+		t.Cleanup(func() {
+			if err := e.Client.Delete(context.Background(), made); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	return server.Close
 }
 
@@ -126,6 +142,8 @@ func TestOnARealServer(t *testing.T) {
 		t.Errorf("placing an instance by hand: got %v", err)
 	}
 
+	stored(t, e, ns)
+
 	stop()
 	if err := e.Client.Create(t.Context(), vm("late", "128Mi")); !apierrors.IsInternalError(err) {
 		t.Errorf("a machine was created without review: %v", err)
@@ -138,6 +156,55 @@ func TestOnARealServer(t *testing.T) {
 	}
 	if err := e.Client.Delete(t.Context(), old); err != nil {
 		t.Errorf("deleting a machine: %v", err)
+	}
+}
+
+// loose is the bare instance.
+func loose(t *testing.T, namespace string) *unstructured.Unstructured {
+	t.Helper()
+	made := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.Replace(bare, "%s", "name: loose, namespace: "+namespace, 1)), &made.Object); err != nil {
+		t.Fatal(err)
+	}
+	made.SetGroupVersionKind(instances)
+	return made
+}
+
+func disksOf(u *unstructured.Unstructured) int {
+	disks, _, _ := unstructured.NestedSlice(u.Object, "spec", "domain", "devices", "disks")
+	return len(disks)
+}
+
+// stored makes an instance as its author would, again and again: its defaults are in it, and later applies change nothing.
+func stored(t *testing.T, e *kubetest.Env, namespace string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		tried := loose(t, namespace)
+		return e.Client.Create(ctx, tried, client.DryRunAll) == nil && disksOf(tried) == 2, nil
+	})
+	if err != nil {
+		t.Fatalf("an instance isn't filled: %v", err)
+	}
+	var versions []string
+	for range 3 {
+		made := loose(t, namespace)
+		if err := e.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(made), client.FieldOwner("git")); err != nil {
+			t.Fatalf("applying an instance: %v", err)
+		}
+		versions = append(versions, made.GetResourceVersion())
+		memory, _, _ := unstructured.NestedString(made.Object, "spec", "domain", "memory", "guest")
+		if disksOf(made) != 2 || memory != "1.5Gi" || made.GetGeneration() != 1 {
+			t.Errorf("generation %d: got %d disks and memory %s", made.GetGeneration(), disksOf(made), memory)
+		}
+	}
+	if versions[1] != versions[2] {
+		t.Errorf("applying the same again wrote: resource version %s, then %s", versions[1], versions[2])
+	}
+	twin := &v1.VirtualMachineInstance{}
+	twin.GenerateName, twin.Namespace = "twin-", namespace
+	twin.Spec.Domain.Memory = &v1.Memory{Guest: resource.NewQuantity(128<<20, resource.BinarySI)}
+	if err := e.Client.Create(t.Context(), twin); err != nil || twin.Spec.Domain.Firmware != nil {
+		t.Errorf("got firmware %+v: %v", twin.Spec.Domain.Firmware, err)
 	}
 }
 

@@ -24,13 +24,15 @@ func fill(vmi *v1.VirtualMachineInstance, cfg config.Config) {
 	fillMachine(&s.Domain, s.Architecture, cfg)
 	fillCPU(&s.Domain, cfg)
 	fillMemory(&s.Domain)
-	fillFirmware(&s.Domain, vmi.Namespace, vmi.Name)
 	fillVolumes(s)
 	Attach(s, cfg)
 	fillDisks(s)
 	fillInputs(&s.Domain.Devices)
 	fillWatchdog(s.Domain.Devices.Watchdog, s.Architecture)
-	fillMACs(s, vmi.Namespace, vmi.Name)
+	if vmi.Name != "" { // one that the API server has yet to name is told by that name afterwards
+		fillFirmware(&s.Domain, vmi.Namespace, vmi.Name)
+		fillMACs(s, vmi.Namespace, vmi.Name)
+	}
 }
 
 func fillMachine(d *v1.DomainSpec, arch string, cfg config.Config) {
@@ -146,7 +148,7 @@ func attachDisks(s *v1.VirtualMachineInstanceSpec) {
 // fillDisks gives every disk a target and a bus.
 func fillDisks(s *v1.VirtualMachineInstanceSpec) {
 	for i := range s.Domain.Devices.Disks {
-		fillDisk(&s.Domain.Devices.Disks[i], defaultBus(s.Architecture))
+		fillDisk(&s.Domain.Devices.Disks[i], DiskBus(s.Architecture))
 	}
 }
 
@@ -183,7 +185,8 @@ func fillInputs(d *v1.Devices) {
 	}
 }
 
-func defaultBus(arch string) v1.DiskBus {
+// DiskBus returns the bus of a disk that names none.
+func DiskBus(arch string) v1.DiskBus {
 	if arch == "amd64" {
 		return v1.DiskBusSATA
 	}

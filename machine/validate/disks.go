@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/defaults"
 )
 
 var (
@@ -19,7 +21,12 @@ var (
 
 // disks checks disks and filesystems, and that each has a volume. A volume needs neither: it is given a
 // disk when the machine is made.
-func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
+func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec, from supplies) field.ErrorList {
+	usual := v1.DiskBus("") // a preference may say another
+	if !from.preference {
+		usual = defaults.DiskBus(architecture(spec))
+	}
+
 	held := map[string]*v1.Volume{}
 	for i := range spec.Volumes {
 		held[spec.Volumes[i].Name] = &spec.Volumes[i]
@@ -30,7 +37,7 @@ func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec) field.Error
 		return d.Disks[i].Name, path.Index(i).Child("name")
 	})
 	for i := range d.Disks {
-		errs = append(errs, disk(path.Index(i), &d.Disks[i], held[d.Disks[i].Name])...)
+		errs = append(errs, disk(path.Index(i), &d.Disks[i], held[d.Disks[i].Name], usual)...)
 	}
 	path = devices.Child("filesystems")
 	errs = append(errs, unique(len(d.Filesystems), func(i int) (string, *field.Path) {
@@ -47,7 +54,8 @@ func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec) field.Error
 	return errs
 }
 
-func disk(path *field.Path, d *v1.Disk, volume *v1.Volume) field.ErrorList {
+// disk checks one disk; usual is the bus of one that names none.
+func disk(path *field.Path, d *v1.Disk, volume *v1.Volume, usual v1.DiskBus) field.ErrorList {
 	errs := label(path.Child("name"), d.Name)
 	if len(errs) == 0 && volume == nil {
 		err := noVolume(path.Child("name"), d.Name)
@@ -60,6 +68,7 @@ func disk(path *field.Path, d *v1.Disk, volume *v1.Volume) field.ErrorList {
 		errs = append(errs, tooMany(path, found)...)
 	}
 	errs = append(errs, target(path, d)...)
+	errs = append(errs, onBus(path, d, usual)...)
 	if d.LUN != nil && volume != nil && volume.PersistentVolumeClaim == nil && volume.DataVolume == nil {
 		errs = append(errs, field.Invalid(path.Child("lun"), d.Name,
 			"must be of a volume with persistentVolumeClaim or dataVolume: use disk for others"))
@@ -73,47 +82,53 @@ func disk(path *field.Path, d *v1.Disk, volume *v1.Volume) field.ErrorList {
 	if d.ErrorPolicy != nil {
 		errs = append(errs, oneOf(path.Child("errorPolicy"), *d.ErrorPolicy, errorPolicies)...)
 	}
-	return append(errs, blockSize(path.Child("blockSize"), d)...)
+	return append(errs, blockSize(path.Child("blockSize"), d, usual)...)
 }
 
 func noVolume(path *field.Path, name string) *field.Error {
 	return field.Invalid(path, short(name), "must be the name of one of the machine's volumes: add the volume or remove this")
 }
 
-// target checks the bus and what goes with it.
+// target checks the bus.
 func target(path *field.Path, d *v1.Disk) field.ErrorList {
 	var errs field.ErrorList
-	var bus v1.DiskBus
 	if t := d.Disk; t != nil {
-		bus = t.Bus
-		at := path.Child("disk")
-		errs = append(errs, oneOf(at.Child("bus"), bus, diskBuses)...)
-		if t.ReadOnly && bus == v1.DiskBusSATA {
-			errs = append(errs, field.Invalid(at.Child("readonly"), true, "must not be set on bus sata: use virtio or scsi"))
-		}
+		errs = append(errs, oneOf(path.Child("disk", "bus"), t.Bus, diskBuses)...)
 		if t.PciAddress != "" {
-			errs = append(errs, pciAddress(at.Child("pciAddress"), t.PciAddress)...)
-		}
-		if t.PciAddress != "" && bus != v1.DiskBusVirtio {
-			errs = append(errs, field.Invalid(at.Child("pciAddress"), short(t.PciAddress), "needs bus virtio"))
+			errs = append(errs, pciAddress(path.Child("disk", "pciAddress"), t.PciAddress)...)
 		}
 	}
 	if t := d.LUN; t != nil {
-		bus = t.Bus
-		errs = append(errs, oneOf(path.Child("lun", "bus"), bus, diskBuses)...)
+		errs = append(errs, oneOf(path.Child("lun", "bus"), t.Bus, diskBuses)...)
 	}
 	if t := d.CDRom; t != nil {
-		bus = t.Bus
-		errs = append(errs, oneOf(path.Child("cdrom", "bus"), bus, cdromBuses)...)
-	}
-	if d.DedicatedIOThread != nil && *d.DedicatedIOThread && bus != "" && bus != v1.DiskBusVirtio {
-		errs = append(errs, field.Invalid(path.Child("dedicatedIOThread"), true,
-			fmt.Sprintf("needs bus virtio, not %s", short(string(bus)))))
+		errs = append(errs, oneOf(path.Child("cdrom", "bus"), t.Bus, cdromBuses)...)
 	}
 	return errs
 }
 
-func blockSize(path *field.Path, d *v1.Disk) field.ErrorList {
+// onBus checks what not every bus has.
+func onBus(path *field.Path, d *v1.Disk, usual v1.DiskBus) field.ErrorList {
+	_, bus := busOf(d)
+	if bus == "" {
+		bus = usual
+	}
+	var errs field.ErrorList
+	refuse := func(at *field.Path, value any, detail string) { errs = append(errs, field.Invalid(at, value, detail)) }
+	other := bus != "" && bus != v1.DiskBusVirtio
+	if t := d.Disk; t != nil && t.ReadOnly && bus == v1.DiskBusSATA {
+		refuse(path.Child("disk", "readonly"), true, "must not be set on bus sata: use virtio or scsi")
+	}
+	if t := d.Disk; t != nil && t.PciAddress != "" && other {
+		refuse(path.Child("disk", "pciAddress"), short(t.PciAddress), fmt.Sprintf("needs bus virtio, not %s", short(string(bus))))
+	}
+	if d.DedicatedIOThread != nil && *d.DedicatedIOThread && other {
+		refuse(path.Child("dedicatedIOThread"), true, fmt.Sprintf("needs bus virtio, not %s", short(string(bus))))
+	}
+	return errs
+}
+
+func blockSize(path *field.Path, d *v1.Disk, usual v1.DiskBus) field.ErrorList {
 	b := d.BlockSize
 	if b == nil || b.Custom == nil {
 		return nil
@@ -138,7 +153,8 @@ func blockSize(path *field.Path, d *v1.Disk) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("logical"), c.Logical,
 			fmt.Sprintf("must be at most the physical size, %d", c.Physical)))
 	}
-	if _, bus := busOf(d); bus == v1.DiskBusSATA && c.Logical != 512 {
+	_, bus := busOf(d)
+	if sata := bus == v1.DiskBusSATA || bus == "" && usual == v1.DiskBusSATA; sata && c.Logical != 512 {
 		errs = append(errs, field.Invalid(at.Child("logical"), c.Logical, "must be 512 on bus sata: use virtio or scsi"))
 	}
 	if g := c.DiscardGranularity; g != nil && c.Logical > 0 && *g%c.Logical != 0 {

@@ -55,10 +55,14 @@ func TestDiskDevices(t *testing.T) {
 		"pci":     {`{domain: {devices: {disks: [{name: root, disk: {bus: virtio, pciAddress: "0000:81:01.0"}}]}}}`, nil},
 		"odd pci": {`{domain: {devices: {disks: [{name: root, disk: {bus: virtio, pciAddress: "81:01.0"}}]}}}`, []string{"domain.devices.disks[0].disk.pciAddress 0000:81:01.0"}},
 		"thread":  {`{domain: {devices: {disks: [{name: root, dedicatedIOThread: true, disk: {bus: sata}}]}}}`, []string{"domain.devices.disks[0].dedicatedIOThread needs bus virtio"}},
-		"serial":  {`{domain: {devices: {disks: [{name: root, serial: "a/b"}]}}}`, []string{"domain.devices.disks[0].serial letters"}},
-		"cache":   {`{domain: {devices: {disks: [{name: root, cache: all}]}}}`, []string{`domain.devices.disks[0].cache "all"`}},
-		"blocks":  {`{domain: {devices: {disks: [{name: root, blockSize: {custom: {logical: 512, physical: 4096}}}]}}}`, nil},
-		"odd blocks": {`{domain: {devices: {disks: [{name: root, blockSize: {custom: {logical: 513, physical: 4096}}}]}}}`,
+		"usual bus": {`{domain: {devices: {disks: [{name: root, dedicatedIOThread: true, disk: {readonly: true, pciAddress: "0000:81:01.0"}}]}}}`,
+			[]string{"domain.devices.disks[0].disk.readonly sata", "domain.devices.disks[0].disk.pciAddress needs bus virtio, not sata", "domain.devices.disks[0].dedicatedIOThread needs bus virtio, not sata"}},
+		"usual bus of arm64": {`{architecture: arm64, domain: {devices: {disks: [{name: root, dedicatedIOThread: true, disk: {readonly: true, pciAddress: "0000:81:01.0"}}]}}}`, nil},
+		"a preference's bus": {`spec: {preference: {name: p}, template: {spec: {domain: {devices: {disks: [{name: root, dedicatedIOThread: true}]}}}}}`, nil},
+		"serial":             {`{domain: {devices: {disks: [{name: root, serial: "a/b"}]}}}`, []string{"domain.devices.disks[0].serial letters"}},
+		"cache":              {`{domain: {devices: {disks: [{name: root, cache: all}]}}}`, []string{`domain.devices.disks[0].cache "all"`}},
+		"blocks":             {`{domain: {devices: {disks: [{name: root, blockSize: {custom: {logical: 512, physical: 4096}}}]}}}`, nil},
+		"odd blocks": {`{domain: {devices: {disks: [{name: root, disk: {bus: virtio}, blockSize: {custom: {logical: 513, physical: 4096}}}]}}}`,
 			[]string{"domain.devices.disks[0].blockSize.custom.logical power of 2"}},
 	}.run(t)
 }

@@ -54,7 +54,7 @@ func machine(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supplie
 	errs = append(errs, arm(path, spec)...)
 	errs = append(errs, ioThreads(domain, &spec.Domain)...)
 	errs = append(errs, devices(domain.Child("devices"), spec)...)
-	errs = append(errs, disks(domain.Child("devices"), spec)...)
+	errs = append(errs, disks(domain.Child("devices"), spec, from)...)
 	errs = append(errs, interfaces(domain.Child("devices", "interfaces"), spec, from)...)
 	errs = append(errs, bootOrder(domain.Child("devices"), &spec.Domain.Devices)...)
 	errs = append(errs, volumes(path.Child("volumes"), spec.Volumes)...)

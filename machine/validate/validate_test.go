@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
 
+	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/defaults"
 	"virtstack.io/virtstack/machine/validate"
 )
 
@@ -41,7 +43,14 @@ func (tables tables) run(t *testing.T) {
 	t.Helper()
 	for name, tc := range tables {
 		t.Run(name, func(t *testing.T) {
-			expect(t, validate.VM(parse(t, tc.over)), tc.want)
+			vm := parse(t, tc.over)
+			errs := validate.VM(vm)
+			expect(t, errs, tc.want)
+			if len(errs) == 0 && vm.Spec.Instancetype == nil && vm.Spec.Preference == nil {
+				// What a machine that is accepted makes is accepted: else it would be told where its author doesn't look.
+				made := defaults.VMI(vm, config.From(nil))
+				expect(t, validate.VMI(field.NewPath("spec", "template", "spec"), &made.Spec), nil)
+			}
 		})
 	}
 }

@@ -161,7 +161,7 @@ func TestEmbeddedBundle(t *testing.T) {
 	}
 	namespaced := []string{"Deployment", "DaemonSet", "Service", "ServiceAccount", "Role", "RoleBinding", "PodDisruptionBudget", "NetworkPolicy", "ConfigMap"}
 	cluster := []string{
-		"ClusterRole", "ClusterRoleBinding", "PriorityClass", "APIService", "ValidatingWebhookConfiguration",
+		"ClusterRole", "ClusterRoleBinding", "PriorityClass", "APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 	}
 	for _, o := range b.Objects {
