@@ -21,6 +21,12 @@ func nodeSelector(vmi *v1.VirtualMachineInstance, cfg config.Config) map[string]
 		out[v1.SupportedMachineTypeLabel+m.Type] = "true"
 	}
 	cpu := vmi.Spec.Domain.CPU
+	if cpu != nil && cpu.DedicatedCPUPlacement {
+		out[v1.CPUManager] = "true"
+	}
+	if cpu != nil && cpu.Realtime != nil {
+		out[v1.RealtimeLabel] = "true"
+	}
 	if !namedModel(cpu) {
 		return out
 	}

@@ -96,7 +96,7 @@ func spec(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.PodSpec {
 		AutomountServiceAccountToken:  &no,
 		TerminationGracePeriodSeconds: &grace,
 		ReadinessGates:                []k8sv1.PodReadinessGate{{ConditionType: k8sv1.PodConditionType(names.UnpausedGate)}},
-		SecurityContext:               podSecurity(),
+		SecurityContext:               podSecurity(cfg),
 		NodeSelector:                  nodeSelector(vmi, cfg),
 		Affinity:                      affinity(vmi),
 		Tolerations:                   vmi.Spec.Tolerations,
@@ -113,15 +113,19 @@ func spec(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.PodSpec {
 }
 
 // podSecurity is what the restricted Pod Security Standard asks, and the one sysctl by which the launcher's DHCP
-// server may open port 67 without a capability.
-func podSecurity() *k8sv1.PodSecurityContext {
+// server may open port 67 without a capability. The administrator may name a seccomp profile of the nodes.
+func podSecurity(cfg config.Config) *k8sv1.PodSecurityContext {
 	user, yes := int64(guestv1.User), true
+	profile := k8sv1.SeccompProfile{Type: k8sv1.SeccompProfileTypeRuntimeDefault}
+	if cfg.Seccomp != "" {
+		profile = k8sv1.SeccompProfile{Type: k8sv1.SeccompProfileTypeLocalhost, LocalhostProfile: &cfg.Seccomp}
+	}
 	return &k8sv1.PodSecurityContext{
 		RunAsUser:      &user,
 		RunAsGroup:     &user,
 		RunAsNonRoot:   &yes,
 		FSGroup:        &user,
-		SeccompProfile: &k8sv1.SeccompProfile{Type: k8sv1.SeccompProfileTypeRuntimeDefault},
+		SeccompProfile: &profile,
 		Sysctls:        []k8sv1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
 	}
 }

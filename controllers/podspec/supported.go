@@ -29,12 +29,8 @@ func supportedMachine(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		asked bool
 		field string
 	}{
-		{d.CPU != nil && d.CPU.DedicatedCPUPlacement, "spec.domain.cpu.dedicatedCpuPlacement"},
-		{d.CPU != nil && d.CPU.NUMA != nil, "spec.domain.cpu.numa"},
 		{d.CPU != nil && d.CPU.Realtime != nil, "spec.domain.cpu.realtime"},
-		{d.Memory != nil && d.Memory.Hugepages != nil, "spec.domain.memory.hugepages"},
 		{keepsVariables(d.Firmware), "spec.domain.firmware.bootloader.efi.persistent"},
-		{d.Firmware != nil && d.Firmware.ACPI != nil, "spec.domain.firmware.acpi"},
 		{d.LaunchSecurity != nil, "spec.domain.launchSecurity"},
 		{len(vmi.Spec.ResourceClaims) > 0, "spec.resourceClaims"},
 	} {

@@ -23,6 +23,9 @@ func addVolumes(s *k8sv1.PodSpec, vmi *v1.VirtualMachineInstance, claims Claims)
 	mount(s, "/tmp", k8sv1.Volume{Name: "tmp", VolumeSource: emptyDir(k8sv1.EmptyDirVolumeSource{
 		Medium: k8sv1.StorageMediumMemory, SizeLimit: resource.NewQuantity(tmpSize, resource.BinarySI),
 	})})
+	if hugepageFiles(vmi) {
+		mount(s, guestv1.HugePageDir, k8sv1.Volume{Name: "hugepages", VolumeSource: emptyDir(k8sv1.EmptyDirVolumeSource{Medium: k8sv1.StorageMediumHugePages})})
+	}
 	for i := range vmi.Spec.Volumes {
 		v := &vmi.Spec.Volumes[i]
 		switch {
@@ -38,6 +41,12 @@ func addVolumes(s *k8sv1.PodSpec, vmi *v1.VirtualMachineInstance, claims Claims)
 	}
 	addKernel(s, vmi.Spec.Domain.Firmware)
 	addCredentials(s, vmi.Spec.AccessCredentials)
+}
+
+// hugepageFiles tells whether the guest's memory is to be files of a hugetlbfs: anonymous huge pages need none.
+func hugepageFiles(vmi *v1.VirtualMachineInstance) bool {
+	m := vmi.Spec.Domain.Memory
+	return m != nil && m.Hugepages != nil && vmi.Annotations[v1.MemfdMemoryBackend] == "false"
 }
 
 func emptyDir(e k8sv1.EmptyDirVolumeSource) k8sv1.VolumeSource {

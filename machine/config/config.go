@@ -40,6 +40,8 @@ type Config struct {
 	SMBIOS v1.SMBiosConfiguration
 	// RuntimeClass is that of launcher Pods; empty: the cluster's default.
 	RuntimeClass string
+	// Seccomp is the profile of launcher Pods on their nodes, as a Pod names it; empty: the container runtime's own.
+	Seccomp string
 	// ObsoleteCPUModels aren't offered as node labels.
 	ObsoleteCPUModels map[string]bool
 	// DevicesPerNode is how many of each device a node offers.
@@ -78,6 +80,7 @@ func From(kv *v1.KubeVirt) Config {
 	if k.ObsoleteCPUModels != nil {
 		c.ObsoleteCPUModels = k.ObsoleteCPUModels
 	}
+	c.Seccomp = seccomp(k.SeccompConfiguration)
 	c.HostDiskDirs = hostDiskDirs(kv.Annotations)
 	c.PermittedDevices = permitted(k.PermittedHostDevices)
 	setPtr(&c.BalloonPeriod, k.MemBalloonStatsPeriod)

@@ -72,22 +72,15 @@ func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quanti
 	return *resource.NewQuantity(bytes, resource.BinarySI)
 }
 
-// Pod returns the resources of the compute container of a defaulted VMI. Limits are set only where the VMI has some;
-// devices count as both.
+// Pod returns the resources of the compute container of a defaulted VMI. Limits are set only where the VMI has some, or
+// has part of its node for itself: then they are what is requested. Devices and huge pages count as both.
 func Pod(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.ResourceRequirements {
-	r := vmi.Spec.Domain.Resources
-	out := k8sv1.ResourceRequirements{
-		Requests: k8sv1.ResourceList{k8sv1.ResourceCPU: cpuRequest(vmi, cfg), k8sv1.ResourceMemory: memoryRequest(vmi, cfg)},
-		Limits:   k8sv1.ResourceList{},
+	out := k8sv1.ResourceRequirements{Requests: k8sv1.ResourceList{}, Limits: k8sv1.ResourceList{}}
+	share(&out, vmi, cfg)
+	if c := vmi.Spec.Domain.CPU; c != nil && c.DedicatedCPUPlacement {
+		dedicate(&out, vmi, cfg)
 	}
-	if q, ok := r.Limits[k8sv1.ResourceCPU]; ok {
-		out.Limits[k8sv1.ResourceCPU] = q
-	}
-	if q, ok := r.Limits[k8sv1.ResourceMemory]; ok {
-		q = q.DeepCopy()
-		q.Add(Overhead(vmi, cfg))
-		out.Limits[k8sv1.ResourceMemory] = q
-	}
+	addHugepages(&out, &vmi.Spec.Domain)
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	if needsTun(vmi) {
 		out.Limits[names.TunDevice], out.Requests[names.TunDevice] = one, one
@@ -102,6 +95,36 @@ func Pod(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.ResourceRequir
 	return out
 }
 
+// share asks for a part of the node's CPUs and memory.
+func share(out *k8sv1.ResourceRequirements, vmi *v1.VirtualMachineInstance, cfg config.Config) {
+	r := vmi.Spec.Domain.Resources
+	out.Requests[k8sv1.ResourceCPU], out.Requests[k8sv1.ResourceMemory] = cpuRequest(vmi, cfg), memoryRequest(vmi, cfg)
+	if q, ok := r.Limits[k8sv1.ResourceCPU]; ok {
+		out.Limits[k8sv1.ResourceCPU] = q
+	}
+	if q, ok := r.Limits[k8sv1.ResourceMemory]; ok {
+		out.Limits[k8sv1.ResourceMemory] = sum(beside(q, &vmi.Spec.Domain), Overhead(vmi, cfg))
+	}
+}
+
+// dedicate asks for whole CPUs and all of the memory, none of it lent to others: a Pod with limits like its requests is
+// Guaranteed, and only such a Pod is given CPUs for itself.
+func dedicate(out *k8sv1.ResourceRequirements, vmi *v1.VirtualMachineInstance, cfg config.Config) {
+	others := VCPUs(vmi) + PoolCPUs(vmi)
+	cpus := *resource.NewQuantity(others+EmulatorCPUs(vmi, others), resource.DecimalSI)
+	cfg.MemoryOvercommit = 100
+	memory := sum(guestRequest(vmi, cfg), Overhead(vmi, cfg))
+	for _, list := range []k8sv1.ResourceList{out.Requests, out.Limits} {
+		list[k8sv1.ResourceCPU], list[k8sv1.ResourceMemory] = cpus, memory
+	}
+}
+
+func sum(a, b resource.Quantity) resource.Quantity {
+	a = a.DeepCopy()
+	a.Add(b)
+	return a
+}
+
 func cpuRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
 	r := vmi.Spec.Domain.Resources
 	for _, list := range []k8sv1.ResourceList{r.Requests, r.Limits} {
@@ -112,7 +135,7 @@ func cpuRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quan
 	if cfg.CPURequest != nil {
 		return *cfg.CPURequest
 	}
-	return *resource.NewMilliQuantity(VCPUs(vmi)*1000/int64(max(1, cfg.CPUAllocationRatio)), resource.DecimalSI)
+	return *resource.NewMilliQuantity((VCPUs(vmi)+PoolCPUs(vmi))*1000/int64(max(1, cfg.CPUAllocationRatio)), resource.DecimalSI)
 }
 
 func memoryRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
@@ -123,18 +146,19 @@ func memoryRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Q
 	return q
 }
 
+// guestRequest is what is asked for the guest's memory, but for huge pages.
 func guestRequest(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
 	d := vmi.Spec.Domain
 	for _, list := range []k8sv1.ResourceList{d.Resources.Requests, d.Resources.Limits} {
 		if q, ok := list[k8sv1.ResourceMemory]; ok {
-			return q.DeepCopy()
+			return beside(q, &d)
 		}
 	}
 	if d.Memory == nil || d.Memory.Guest == nil {
 		return resource.Quantity{}
 	}
 	guest := d.Memory.Guest.Value()
-	return *resource.NewQuantity(guest*100/int64(max(1, cfg.MemoryOvercommit)), resource.BinarySI)
+	return beside(*resource.NewQuantity(guest*100/int64(max(1, cfg.MemoryOvercommit)), resource.BinarySI), &d)
 }
 
 // needsTun tells whether an interface is a tap device of the Pod: all but passed through ones.

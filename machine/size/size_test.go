@@ -25,6 +25,13 @@ func vmi(edit ...func(*v1.VirtualMachineInstance)) *v1.VirtualMachineInstance {
 	return out
 }
 
+func alone(v *v1.VirtualMachineInstance)     { v.Spec.Domain.Devices.Interfaces = nil }
+func dedicated(v *v1.VirtualMachineInstance) { v.Spec.Domain.CPU.DedicatedCPUPlacement = true }
+
+func pages(size string) func(*v1.VirtualMachineInstance) {
+	return func(v *v1.VirtualMachineInstance) { v.Spec.Domain.Memory.Hugepages = &v1.Hugepages{PageSize: size} }
+}
+
 func TestWhatAPodAsksFor(t *testing.T) {
 	emulated, kvm := config.From(nil), config.From(nil)
 	emulated.UseEmulation = true
@@ -65,6 +72,35 @@ func TestWhatAPodAsksFor(t *testing.T) {
 			vmi(), overcommit,
 			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "devices.kubevirt.io/tun": "1"},
 			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
+		},
+		"huge pages, spelt oddly, and memory beside them": {
+			vmi(alone, pages("2048Ki"), func(v *v1.VirtualMachineInstance) {
+				v.Spec.Domain.Resources.Requests = k8sv1.ResourceList{"memory": resource.MustParse("192Mi")}
+			}), overcommit,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "hugepages-2Mi": "128Mi"},
+			map[k8sv1.ResourceName]string{"hugepages-2Mi": "128Mi"},
+		},
+		"huge pages, memory overcommitted": {
+			vmi(alone, pages("2Mi")), overcommit,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "100Mi", "hugepages-2Mi": "128Mi"},
+			map[k8sv1.ResourceName]string{"hugepages-2Mi": "128Mi"},
+		},
+		"CPUs for itself": {
+			vmi(alone, dedicated), overcommit,
+			map[k8sv1.ResourceName]string{"cpu": "1", "memory": "228Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "1", "memory": "228Mi"},
+		},
+		"CPUs for itself, for QEMU and for a pool, and huge pages": {
+			vmi(alone, dedicated, pages("1Gi"), func(v *v1.VirtualMachineInstance) {
+				n, policy, guest := uint32(2), v1.IOThreadsPolicySupplementalPool, resource.MustParse("2Gi")
+				v.Spec.Domain.IOThreadsPolicy, v.Spec.Domain.IOThreads = &policy, &v1.DiskIOThreads{SupplementalPoolThreadCount: &n}
+				v.Spec.Domain.CPU.Cores, v.Spec.Domain.CPU.IsolateEmulatorThread = 2, true
+				v.Spec.Domain.Memory.Guest = &guest
+				v.Annotations = map[string]string{v1.EmulatorThreadCompleteToEvenParity: ""}
+				v.Spec.Domain.Resources.OvercommitGuestOverhead = true
+			}), emulated,
+			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "104Mi", "hugepages-1Gi": "2Gi"},
+			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "104Mi", "hugepages-1Gi": "2Gi"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
