@@ -43,12 +43,14 @@ const nodeName = "NODE_NAME"
 type settings struct {
 	node                        string
 	pods, probe, caFile         string
+	kubelet                     string
 	devicePlugins, cdi, address string
 }
 
 func (f *settings) bind(fs *flag.FlagSet) {
 	fs.StringVar(&f.pods, "pods-dir", "/var/lib/kubelet/pods", "the kubelet's directory of Pods")
 	fs.StringVar(&f.probe, "probe-dir", "/var/lib/virtstack/probe", "where virt-launcher probe wrote what QEMU can do here")
+	fs.StringVar(&f.kubelet, "kubelet-dir", "/var/lib/virtstack/kubelet", "the kubelet's directory, read only")
 	fs.StringVar(&f.caFile, "ca-file", "/etc/virtstack/ca/"+names.CABundleKey, "bundle of the roots that virt-api is verified with, read again at each handshake")
 	fs.StringVar(&f.devicePlugins, "device-plugins-dir", "/var/lib/kubelet/device-plugins", "the kubelet's directory of device plugins")
 	fs.StringVar(&f.cdi, "cdi-dir", "/var/run/cdi", "the container runtime's directory of CDI specifications")
@@ -126,7 +128,8 @@ func (f *settings) addNode(mgr ctrl.Manager, facts host.Facts) error {
 		Dir: f.devicePlugins, CDI: f.cdi,
 		Changed: func() { news.tell(types.NamespacedName{Name: f.node}) },
 	}
-	labeller := &node.Labeller{Node: f.node, Client: mgr.GetClient(), Facts: facts, Serving: plugins.Serving}
+	labeller := &node.Labeller{Node: f.node, Client: mgr.GetClient(), Facts: facts, Serving: plugins.Serving,
+		StaticCPUs: func() bool { return host.StaticCPUs(os.DirFS(f.kubelet)) }}
 	return errors.Join(
 		labelLoop(mgr, labeller, news),
 		mgr.Add(plugins),

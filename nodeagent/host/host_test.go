@@ -88,3 +88,20 @@ func TestALinkOutOfTheProbesDirectoryIsRefused(t *testing.T) {
 		t.Error("the link was followed")
 	}
 }
+
+func TestAKubeletThatGivesWholeCPUs(t *testing.T) {
+	for state, want := range map[string]bool{
+		`{"policyName":"static","defaultCpuSet":"0,4-7","entries":{"pod":{"compute":"1-3"}},"checksum":4}`: true,
+		`{"policyName":"none","defaultCpuSet":"","checksum":1353318690}`:                                   false,
+		`{`: false,
+		"":  false,
+	} {
+		dir := fstest.MapFS{}
+		if state != "" {
+			dir["cpu_manager_state"] = &fstest.MapFile{Data: []byte(state)}
+		}
+		if got := StaticCPUs(dir); got != want {
+			t.Errorf("%s: got %v", state, got)
+		}
+	}
+}

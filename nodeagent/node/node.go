@@ -28,7 +28,12 @@ type Labeller struct {
 	Client  client.Client
 	Facts   host.Facts
 	Serving func() bool
+	// StaticCPUs tells whether the kubelet gives CPUs to Pods for themselves, which changes only when it is set up anew.
+	StaticCPUs func() bool
 }
+
+// cpuManager is the feature gate without which no VMI may ask for CPUs for itself.
+const cpuManager = "CPUManager"
 
 // Round does one round.
 func (l *Labeller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
@@ -43,7 +48,11 @@ func (l *Labeller) Round(ctx context.Context, key types.NamespacedName, now time
 	if err := l.Client.List(ctx, &kubevirts); err != nil {
 		return time.Time{}, fmt.Errorf("reading the configuration: %w", err)
 	}
-	p := plan.For(now, plan.Seen{Node: &node, Serving: l.Serving(), Facts: l.Facts, Obsolete: obsolete(kubevirts.Items)})
+	cfg := effective(kubevirts.Items)
+	p := plan.For(now, plan.Seen{
+		Node: &node, Serving: l.Serving(), Facts: l.Facts, Obsolete: cfg.ObsoleteCPUModels,
+		StaticCPUs: cfg.Enabled(cpuManager) && l.StaticCPUs(),
+	})
 	patch, err := p.Patch(node.UID)
 	if err != nil {
 		return time.Time{}, err
@@ -59,9 +68,9 @@ func (l *Labeller) Round(ctx context.Context, key types.NamespacedName, now time
 	return now.Add(wait.Jitter(p.Recheck.Sub(now), 0.2)), nil
 }
 
-func obsolete(kubevirts []v1.KubeVirt) map[string]bool {
+func effective(kubevirts []v1.KubeVirt) config.Config {
 	if len(kubevirts) == 0 {
-		return config.From(nil).ObsoleteCPUModels
+		return config.From(nil)
 	}
-	return config.From(&kubevirts[0]).ObsoleteCPUModels
+	return config.From(&kubevirts[0])
 }

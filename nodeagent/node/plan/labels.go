@@ -17,6 +17,7 @@ import (
 var ours = []string{
 	v1.CPUModelLabel, v1.SupportedHostModelMigrationCPU, v1.CPUFeatureLabel, v1.HostModelCPULabel, v1.HostModelRequiredFeaturesLabel,
 	v1.CPUModelVendorLabel, v1.NodeHostModelIsObsoleteLabel, v1.CPUTimerLabel, v1.HypervLabel, v1.SupportedMachineTypeLabel, v1.RealtimeLabel,
+	v1.CPUManager, v1.DeprecatedCPUManager,
 }
 
 func isOurs(key string) bool {

@@ -3,10 +3,12 @@ package plan
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/names"
 	"virtstack.io/virtstack/nodeagent/host"
@@ -22,9 +24,11 @@ const skipLabels = "node-labeller.kubevirt.io/skip-node"
 type Seen struct {
 	Node *k8sv1.Node
 	// Serving is set once every device plugin is registered: before, a launcher Pod would find no device.
-	Serving  bool
-	Facts    host.Facts
-	Obsolete map[string]bool // CPU models that aren't offered
+	Serving bool
+	Facts   host.Facts
+	// StaticCPUs is set where Pods get CPUs for themselves, and VMIs may ask for that.
+	StaticCPUs bool
+	Obsolete   map[string]bool // CPU models that aren't offered
 }
 
 // Plan is what to write, and when to look again.
@@ -59,6 +63,9 @@ func For(now time.Time, s Seen) Plan {
 
 func (p Plan) capabilities(s Seen) {
 	want := Labels(s.Facts, s.Obsolete)
+	for _, key := range []string{v1.CPUManager, v1.DeprecatedCPUManager} {
+		want[key] = strconv.FormatBool(s.StaticCPUs)
+	}
 	for key, value := range want {
 		p.label(s.Node, key, value)
 	}

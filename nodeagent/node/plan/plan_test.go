@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,17 @@ func TestANodeIsScheduledToOnlyWhileItServesDevices(t *testing.T) {
 	s := Seen{Node: node(map[string]string{"kubevirt.io/schedulable": "true"}, nil)}
 	if got := For(now, s).Labels["kubevirt.io/schedulable"]; got == nil || *got != "false" {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestANodeThatGivesWholeCPUsSaysSo(t *testing.T) {
+	for _, static := range []bool{true, false} {
+		p := For(now, Seen{Node: node(map[string]string{"cpumanager": "maybe"}, nil), Facts: facts(t), StaticCPUs: static})
+		for _, key := range []string{"kubevirt.io/cpumanager", "cpumanager"} {
+			if got := p.Labels[key]; got == nil || *got != strconv.FormatBool(static) {
+				t.Errorf("%s is %v, want %v", key, got, static)
+			}
+		}
 	}
 }
 
