@@ -37,11 +37,7 @@ func TestWhatAPodAsksFor(t *testing.T) {
 	emulated.UseEmulation = true
 	overcommit := emulated
 	overcommit.MemoryOvercommit = 200
-	for name, tc := range map[string]struct {
-		vmi              *v1.VirtualMachineInstance
-		cfg              config.Config
-		requests, limits map[k8sv1.ResourceName]string
-	}{
+	for name, tc := range map[string]podCase{
 		"128 MiB under emulation": {
 			vmi(), emulated,
 			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "228Mi", "devices.kubevirt.io/tun": "1"},
@@ -73,6 +69,17 @@ func TestWhatAPodAsksFor(t *testing.T) {
 			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "devices.kubevirt.io/tun": "1"},
 			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
 		},
+	} {
+		t.Run(name, func(t *testing.T) { asks(t, tc) })
+	}
+}
+
+func TestWhatAGuestWithPartOfItsNodeAsksFor(t *testing.T) {
+	emulated := config.From(nil)
+	emulated.UseEmulation = true
+	overcommit := emulated
+	overcommit.MemoryOvercommit = 200
+	for name, tc := range map[string]podCase{
 		"huge pages, spelt oddly, and memory beside them": {
 			vmi(alone, pages("2048Ki"), func(v *v1.VirtualMachineInstance) {
 				v.Spec.Domain.Resources.Requests = k8sv1.ResourceList{"memory": resource.MustParse("192Mi")}
@@ -103,15 +110,25 @@ func TestWhatAPodAsksFor(t *testing.T) {
 			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "104Mi", "hugepages-1Gi": "2Gi"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := size.Pod(tc.vmi, tc.cfg)
-			if diff := cmp.Diff(tc.requests, amounts(got.Requests)); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.limits, amounts(got.Limits)); diff != "" {
-				t.Errorf("limits (-want +got):\n%s", diff)
-			}
-		})
+		t.Run(name, func(t *testing.T) { asks(t, tc) })
+	}
+}
+
+// podCase is a VMI and what its Pod asks for.
+type podCase struct {
+	vmi              *v1.VirtualMachineInstance
+	cfg              config.Config
+	requests, limits map[k8sv1.ResourceName]string
+}
+
+func asks(t *testing.T, tc podCase) {
+	t.Helper()
+	got := size.Pod(tc.vmi, tc.cfg)
+	if diff := cmp.Diff(tc.requests, amounts(got.Requests)); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(tc.limits, amounts(got.Limits)); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
 	}
 }
 

@@ -52,6 +52,9 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 		"devices on the PCI root":           onRoot,
 		"ports for many interfaces":         manyPorts,
 		"a guest with a file system":        filesystem,
+		"a guest with CPUs for itself":      ownCPUs,
+		"a guest with NUMA cells":           ownNUMA,
+		"a guest with a licence":            licensed,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
