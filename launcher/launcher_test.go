@@ -59,13 +59,13 @@ func vmi(change func(*v1.VirtualMachineInstance)) *v1.VirtualMachineInstance {
 func TestOnlyItsOwnVMIIsPrepared(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1.VirtualMachineInstance)
-		code   codes.Code // Unavailable leaves the guest that is there alone, InvalidArgument is final
+		code   codes.Code // Aborted leaves the guest that is there alone, InvalidArgument is final
 		want   string     // in the error
 	}{
 		"its own":           {func(*v1.VirtualMachineInstance) {}, codes.OK, ""},
-		"a later one":       {func(v *v1.VirtualMachineInstance) { v.UID = "u-2" }, codes.Unavailable, "UID u-2"},
-		"another name":      {func(v *v1.VirtualMachineInstance) { v.Name = "db" }, codes.Unavailable, "vms/db"},
-		"another namespace": {func(v *v1.VirtualMachineInstance) { v.Namespace = "other" }, codes.Unavailable, "other/web"},
+		"a later one":       {func(v *v1.VirtualMachineInstance) { v.UID = "u-2" }, codes.Aborted, "UID u-2"},
+		"another name":      {func(v *v1.VirtualMachineInstance) { v.Name = "db" }, codes.Aborted, "vms/db"},
+		"another namespace": {func(v *v1.VirtualMachineInstance) { v.Namespace = "other" }, codes.Aborted, "other/web"},
 		"a volume's name":   {func(v *v1.VirtualMachineInstance) { v.Spec.Volumes = []v1.Volume{{Name: "../x"}} }, codes.InvalidArgument, "spec.volumes[0].name"},
 		"too many CPUs":     {func(v *v1.VirtualMachineInstance) { v.Spec.Domain.CPU = &v1.CPU{Cores: 5000} }, codes.InvalidArgument, "spec.domain.cpu"},
 	} {

@@ -106,16 +106,30 @@ func (f *settings) setUp(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	here := guest.Local{Pods: pods}
+	here, news := guest.Local{Pods: pods}, newNews()
+	launchers := &link.Launchers{
+		Dial: func(ctx context.Context, pod types.UID) (net.Conn, error) {
+			return here.Dial(ctx, pod, guestv1.GuestSocket)
+		},
+		Changed: news.tell,
+	}
+	c := &guest.Controller{
+		Node:  f.node,
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
+		Status:    apply.Applier{Client: mgr.GetClient(), Manager: guest.Manager},
+		Events:    mgr.GetEventRecorder(names.Handler),
+		Launchers: launchers, Network: &guest.Networks{Local: here}, Facts: facts,
+	}
 	holder := &certificate.Holder{Node: f.node, Client: kube, CAFile: f.caFile}
 	return errors.Join(
 		f.addNode(mgr, facts),
-		f.addGuests(mgr, facts, here),
+		addGuests(mgr, c, news),
 		mgr.Add(holder),
 		mgr.Add(&stream.Server{Node: f.node, Address: f.address, Cache: mgr.GetCache(), Identity: holder,
 			Dial: func(ctx context.Context, pod types.UID) (net.Conn, error) {
 				return here.Dial(ctx, pod, guestv1.ConsoleSocket)
-			}}),
+			},
+			Verbs: stream.Verbs(launchers)}),
 		mgr.AddReadyzCheck("certificate", func(*http.Request) error { _, err := holder.Certificate(); return err }),
 	)
 }
@@ -143,24 +157,10 @@ func (f *settings) addNode(mgr ctrl.Manager, facts host.Facts) error {
 }
 
 // addGuests adds the loop of the node's VMIs.
-func (f *settings) addGuests(mgr ctrl.Manager, facts host.Facts, here guest.Local) error {
-	news := newNews()
-	launchers := &link.Launchers{
-		Dial: func(ctx context.Context, pod types.UID) (net.Conn, error) {
-			return here.Dial(ctx, pod, guestv1.GuestSocket)
-		},
-		Changed: news.tell,
-	}
-	c := &guest.Controller{
-		Node:  f.node,
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
-		Status:    apply.Applier{Client: mgr.GetClient(), Manager: guest.Manager},
-		Events:    mgr.GetEventRecorder(names.Handler),
-		Launchers: launchers, Network: &guest.Networks{Local: here}, Facts: facts,
-	}
+func addGuests(mgr ctrl.Manager, c *guest.Controller, news news) error {
 	return errors.Join(guestLoop(mgr, c, news), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
-		launchers.Close()
+		c.Launchers.Close()
 		return nil
 	})))
 }

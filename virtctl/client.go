@@ -64,13 +64,13 @@ func (e *environment) client() (*client, error) {
 	return &client{r, config}, err
 }
 
-// put calls a verb of a VM with its options.
+// put calls a verb of a VM, or of a VMI, with its options.
 func (c *client) put(ctx context.Context, t target, verb string, options any) error {
 	body, err := json.Marshal(options)
 	if err != nil {
 		return err
 	}
-	return c.rest.Put().AbsPath(path(subresources+"/v1", t.namespace, "virtualmachines", t.name, verb)...).
+	return c.rest.Put().AbsPath(path(subresources+"/v1", t.namespace, t.resource(), t.name, verb)...).
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 }
 

@@ -101,7 +101,7 @@ func (e *environment) onItsWay(ctx context.Context, c *client, t target, refusal
 	vm, err := c.vm(ctx, t)
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.IsNotFound(cause(refusal)):
-		return "", e.notFound(ctx, c, t, refusal)
+		return "", e.notFound(ctx, c, t, "virtualmachine", refusal)
 	case err != nil: // a VMI without a VM, or a VM that may not be read
 		return "not running yet", nil
 	case vm.Status.PrintableStatus == v1.VirtualMachineStatusStopped:

@@ -69,9 +69,9 @@ func (e *environment) verbError(ctx context.Context, c *client, t target, verb s
 		return hinted(err, "%s", line)
 	}
 	if apierrors.IsNotFound(err) && api.Status().Details.Name == t.name {
-		return e.notFound(ctx, c, t, err)
+		return e.notFound(ctx, c, t, api.Status().Details.Kind, err)
 	}
-	if !apierrors.IsConflict(err) || verb == "start" {
+	if !apierrors.IsConflict(err) || verb == "start" || t.kind == kindVMI {
 		return err
 	}
 	vm, again := c.vm(ctx, t)
@@ -108,9 +108,18 @@ func fromGit(s metav1.Status) string {
 }
 
 // notFound names what the user may have meant.
-func (e *environment) notFound(ctx context.Context, c *client, t target, err error) error {
-	text := fmt.Sprintf("VirtualMachine %q not found in namespace %q.", t.name, t.namespace)
-	names, listing := c.names(ctx, t.namespace, "virtualmachines")
+func (e *environment) notFound(ctx context.Context, c *client, t target, kind string, err error) error {
+	if kind == "virtualmachineinstance" && t.kind != kindVMI {
+		if vm, reading := c.vm(ctx, t); reading == nil {
+			return hinted(err, "VM %s has no instance: it is %s.%s", t.name, vm.Status.PrintableStatus, e.startHint(t, vm))
+		}
+	}
+	what, resource := "VirtualMachine", "virtualmachines"
+	if kind == "virtualmachineinstance" && t.kind == kindVMI {
+		what, resource = "VirtualMachineInstance", t.resource()
+	}
+	text := fmt.Sprintf("%s %q not found in namespace %q.", what, t.name, t.namespace)
+	names, listing := c.names(ctx, t.namespace, resource)
 	switch alike := near(t.name, names); {
 	case listing != nil:
 	case len(names) == 0:

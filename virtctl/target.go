@@ -19,6 +19,14 @@ var kinds = map[string]string{
 	"vmi": kindVMI, "vmis": kindVMI, "virtualmachineinstance": kindVMI, "virtualmachineinstances": kindVMI,
 }
 
+// resource is that of the target's kind in URLs.
+func (t target) resource() string {
+	if t.kind == kindVMI {
+		return "virtualmachineinstances"
+	}
+	return "virtualmachines"
+}
+
 // parseTarget reads NAME, KIND/NAME and KIND/NAME/NAMESPACE. A dot is part of the name.
 func parseTarget(arg string) (target, error) {
 	parts := strings.Split(arg, "/")

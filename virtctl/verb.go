@@ -7,11 +7,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// call is a verb of a VM: what the server is sent, and what the user reads once it has taken it.
+// call is a verb: what the server is sent, and what the user reads once it has taken it.
 type call struct {
 	verb    string
 	options any
 	dryRun  bool
+}
+
+// instanceVerb calls a verb of the VMI that arg names: of the one of that VM, where it names a VM.
+func (e *environment) instanceVerb(ctx context.Context, arg string, c call) error {
+	server, t, err := e.connect(arg)
+	if err != nil {
+		return err
+	}
+	kind := t.kind
+	t.kind = kindVMI
+	if err := server.put(ctx, t, c.verb, c.options); err != nil {
+		t.kind = kind
+		return e.verbError(ctx, server, t, c.verb, err)
+	}
+	return e.scheduled("VMI", t, c)
+}
+
+// scheduled says that the server has taken a call.
+func (e *environment) scheduled(what string, t target, c call) error {
+	if c.dryRun {
+		_, _ = fmt.Fprintln(e.Out, "Dry Run execution")
+	}
+	_, err := fmt.Fprintf(e.Out, "%s %s was scheduled to %s\n", what, t.name, c.verb)
+	return err
 }
 
 // verb calls a verb of the VM that arg names.
@@ -26,11 +50,7 @@ func (e *environment) verb(ctx context.Context, arg string, c call) error {
 	if err := server.put(ctx, t, c.verb, c.options); err != nil {
 		return e.verbError(ctx, server, t, c.verb, err)
 	}
-	if c.dryRun {
-		_, _ = fmt.Fprintln(e.Out, "Dry Run execution")
-	}
-	_, err = fmt.Fprintf(e.Out, "VM %s was scheduled to %s\n", t.name, c.verb)
-	return err
+	return e.scheduled("VM", t, c)
 }
 
 // dryRunOf is the wire form of --dry-run.

@@ -91,6 +91,10 @@ func verbPath(ns, name, verb string) string {
 	return "PUT /apis/subresources.kubevirt.io/v1/namespaces/" + ns + "/virtualmachines/" + name + "/" + verb
 }
 
+func instancePath(ns, name, verb string) string {
+	return strings.Replace(verbPath(ns, name, verb), "/virtualmachines/", "/virtualmachineinstances/", 1)
+}
+
 func TestVerbs(t *testing.T) {
 	for line, want := range map[string]struct{ path, body, out string }{
 		"virtctl start web":                                    {verbPath("default", "web", "start"), `{}`, "VM web was scheduled to start\n"},
@@ -103,6 +107,10 @@ func TestVerbs(t *testing.T) {
 		"virtctl restart web":                                  {verbPath("default", "web", "restart"), `{}`, "VM web was scheduled to restart\n"},
 		"virtctl restart web --force":                          {verbPath("default", "web", "restart"), `{"gracePeriodSeconds":0}`, "VM web was scheduled to restart\n"},
 		"kubectl-virt restart VirtualMachine/web/shop -n shop": {verbPath("shop", "web", "restart"), `{}`, "VM web was scheduled to restart\n"},
+		"virtctl pause vm web":                                 {instancePath("default", "web", "pause"), `{}`, "VMI web was scheduled to pause\n"},
+		"virtctl pause web --dry-run":                          {instancePath("default", "web", "pause"), `{"dryRun":["All"]}`, "Dry Run execution\nVMI web was scheduled to pause\n"},
+		"virtctl unpause vmi web -n shop":                      {instancePath("shop", "web", "unpause"), `{}`, "VMI web was scheduled to unpause\n"},
+		"kubectl-virt unpause vmi/web/shop":                    {instancePath("shop", "web", "unpause"), `{}`, "VMI web was scheduled to unpause\n"},
 	} {
 		c := newCluster(t)
 		c.answers[want.path] = reply(202, nil)
@@ -126,6 +134,8 @@ func TestWrongCommandLines(t *testing.T) {
 		"virtctl stop web --force --grace-period 5": "--force leaves the guest no time: it goes with --grace-period=0, not 5",
 		"virtctl stop web --grace-period=-7":        "--grace-period: Invalid value: -7: must be at least 0",
 		"virtctl restart web --grace-period 5":      "--grace-period: Invalid value: 5: restart knows only 0, which turns the guest off at once",
+		"virtctl pause":                             "virtctl pause takes vm or vmi and a name, and got 0 arguments (see virtctl pause --help)",
+		"virtctl pause pod web":                     `target "pod/web": unknown kind "pod": want vm or vmi`,
 		"virtctl stopp web":                         `unknown command "stopp" for "virtctl"`,
 	} {
 		got := c.virtctl(t, nil, line)
@@ -140,6 +150,7 @@ func TestWrongCommandLines(t *testing.T) {
 
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	start, stop := verbPath("default", "wbe", "start"), verbPath("default", "web", "stop")
+	pause := instancePath("default", "web", "pause")
 	vms := "GET /apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 	for name, tc := range map[string]struct {
 		line    string
@@ -162,6 +173,17 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 			stop:         refuse(409, metav1.StatusReasonConflict, "VM is not running", &metav1.StatusDetails{Name: "web"}),
 			vms + "/web": reply(200, map[string]any{"status": map[string]any{"printableStatus": "Stopped"}})},
 			"Error: VM is not running\nVM web is Stopped. Start it with: virtctl start web -n default\n"},
+		"no VMI": {"virtctl pause vm web", map[string]http.HandlerFunc{
+			pause:        refuse(404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Kind: "virtualmachineinstance", Name: "web"}),
+			vms + "/web": reply(200, map[string]any{"status": map[string]any{"printableStatus": "Stopped"}})},
+			"Error: VM web has no instance: it is Stopped. Start it with: virtctl start web -n default\n"},
+		"no such VMI": {"virtctl pause vmi web", map[string]http.HandlerFunc{
+			pause: refuse(404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Kind: "virtualmachineinstance", Name: "web"}),
+			strings.Replace(vms, "/virtualmachines", "/virtualmachineinstances", 1): listOf("wed")},
+			"Error: VirtualMachineInstance \"web\" not found in namespace \"default\". Did you mean wed?\n"},
+		"paused already": {"virtctl pause vmi web", map[string]http.HandlerFunc{
+			pause: refuse(409, metav1.StatusReasonConflict, "VMI is already paused", &metav1.StatusDetails{Name: "web"})},
+			"Error: VMI is already paused\n"},
 		"forbidden": {"virtctl stop web", map[string]http.HandlerFunc{stop: refuse(403, metav1.StatusReasonForbidden, "no", &metav1.StatusDetails{Name: "web"})},
 			"Error: no\nThe ClusterRoles kubevirt.io:edit and kubevirt.io:admin grant it; ask for a RoleBinding to one of them.\n"},
 		"virt-api is away": {"virtctl stop web", map[string]http.HandlerFunc{stop: func(w http.ResponseWriter, _ *http.Request) {

@@ -3,6 +3,7 @@ package subresource
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -31,6 +33,8 @@ const (
 	bufferSize = 10240
 	// handshakeTimeout bounds each handshake of a stream.
 	handshakeTimeout = 10 * time.Second
+	// askTimeout bounds a verb at a node agent; source: contract of KubeVirt.
+	askTimeout = 10 * time.Second
 	// byNode is the index of node agents by the node they are on.
 	byNode = "spec.nodeName"
 )
@@ -104,20 +108,61 @@ func (a Agents) address(ctx context.Context, node string) (string, error) {
 
 // Stream opens a stream of a VMI at its node's agent. Every error is an API error to answer with.
 func (a Agents) Stream(ctx context.Context, vmi *v1.VirtualMachineInstance, stream string) (*websocket.Conn, error) {
+	u, config, err := a.at(ctx, vmi, stream)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	u.Scheme = "wss"
+	return dial(ctx, config, u)
+}
+
+// at is where a VMI's node agent serves something of it, and how it is spoken to.
+func (a Agents) at(ctx context.Context, vmi *v1.VirtualMachineInstance, what string) (*url.URL, *tls.Config, error) {
 	node := vmi.Status.NodeName
 	address, err := a.address(ctx, node)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, nil, err
 	}
 	config, err := identity.Client(a.Identity, identity.Peer{Role: identity.RoleNodeAgent, Node: node})
+	path := fmt.Sprintf("/v1/namespaces/%s/virtualmachineinstances/%s/%s", vmi.Namespace, vmi.Name, what)
+	return &url.URL{Scheme: "https", Host: address, Path: path}, config, err
+}
+
+// Ask asks a VMI's node agent for a verb and returns when it is done. Every error is an API error to answer with.
+func (a Agents) Ask(ctx context.Context, vmi *v1.VirtualMachineInstance, verb string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	u, config, err := a.at(ctx, vmi, verb)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return apierrors.NewInternalError(err)
 	}
-	return dial(ctx, config, &url.URL{
-		Scheme: "wss",
-		Host:   address,
-		Path:   fmt.Sprintf("/v1/namespaces/%s/virtualmachineinstances/%s/%s", vmi.Namespace, vmi.Name, stream),
-	})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, u.String(), nil)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	answer, err := transport.RoundTrip(r)
+	if err == nil {
+		defer answer.Body.Close()
+		err = unexpected(answer)
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("asking virt-handler at %s: %w", u.Host, err))
+	}
+	return nil
+}
+
+// unexpected is the error of an answer that isn't a success.
+func unexpected(answer *http.Response) error {
+	if answer.StatusCode/100 == 2 {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
+	status := metav1.Status{}
+	if json.Unmarshal(text, &status) == nil && status.Message != "" {
+		text = []byte(status.Message)
+	}
+	return fmt.Errorf("unexpected return code %d (%s)", answer.StatusCode, strings.TrimSpace(string(text)))
 }
 
 func dial(ctx context.Context, config *tls.Config, u *url.URL) (*websocket.Conn, error) {
@@ -133,8 +178,7 @@ func dial(ctx context.Context, config *tls.Config, u *url.URL) (*websocket.Conn,
 		return conn, nil
 	}
 	if answer != nil && answer.StatusCode != http.StatusSwitchingProtocols {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4096))
-		err = fmt.Errorf("unexpected return code %d (%s)", answer.StatusCode, strings.TrimSpace(string(text)))
+		err = unexpected(answer)
 	}
 	return nil, apierrors.NewInternalError(fmt.Errorf("dialing virt-handler at %s: %w", u.Host, err))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,9 @@ import (
 
 // attempts is how often a verb is decided anew because its VM changed meanwhile.
 const attempts = 4
+
+// undoTimeout bounds the taking back of a write.
+const undoTimeout = 10 * time.Second
 
 // decision plans a verb on what is seen.
 type decision func(plan.Seen) ([]plan.Action, error)
@@ -42,8 +46,8 @@ func decided[O any](decide func(plan.Seen, O) ([]plan.Action, error), dryRun fun
 
 // apply decides on the VM as it is now and does what was decided; dryRun sends the writes without effect.
 func (s *Server) apply(ctx context.Context, t Target, dryRun []string, decide decision) error {
-	if len(dryRun) > 0 && !slices.Equal(dryRun, []string{metav1.DryRunAll}) {
-		return apierrors.NewBadRequest(fmt.Sprintf("dryRun: Unsupported value: %q: supported values: %q", dryRun, metav1.DryRunAll))
+	if err := knownDryRun(dryRun); err != nil {
+		return err
 	}
 	var err error
 	for range attempts {
@@ -52,6 +56,14 @@ func (s *Server) apply(ctx context.Context, t Target, dryRun []string, decide de
 		}
 	}
 	return apierrors.NewConflict(v1.Resource("virtualmachine"), t.Name, errChanged)
+}
+
+// knownDryRun refuses what isn't none and isn't all.
+func knownDryRun(dryRun []string) error {
+	if len(dryRun) > 0 && !slices.Equal(dryRun, []string{metav1.DryRunAll}) {
+		return apierrors.NewBadRequest(fmt.Sprintf("dryRun: Unsupported value: %q: supported values: %q", dryRun, metav1.DryRunAll))
+	}
+	return nil
 }
 
 // errChanged is returned for a write that was refused because its object isn't as it was seen.
@@ -100,6 +112,8 @@ func (s *Server) act(ctx context.Context, action plan.Action, dryRun []string) e
 		return changed(s.Kube.Patch(ctx, a.VM.DeepCopy(), client.RawPatch(types.MergePatchType, a.Patch()), patchOptions(dryRun)))
 	case plan.Request:
 		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
+	case plan.StartHalted:
+		return s.startHalted(ctx, a, dryRun)
 	case plan.RetryNow:
 		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
 	case plan.SetGrace:
@@ -108,6 +122,32 @@ func (s *Server) act(ctx context.Context, action plan.Action, dryRun []string) e
 		return s.killLauncher(ctx, a.VMI, dryRun)
 	}
 	return fmt.Errorf("unknown action %T", action)
+}
+
+// startHalted leaves word of the pause before the strategy lets the VM controller start the guest, and takes it back
+// where the strategy can't be set.
+func (s *Server) startHalted(ctx context.Context, a plan.StartHalted, dryRun []string) error {
+	vm := a.VM.DeepCopy()
+	word := a.Word()
+	opts := &client.SubResourcePatchOptions{PatchOptions: *patchOptions(dryRun)}
+	if err := s.Kube.Status().Patch(ctx, vm, client.RawPatch(types.JSONPatchType, word.Patch()), opts); err != nil {
+		return changed(err)
+	}
+	err := changed(s.Kube.Patch(ctx, vm.DeepCopy(), client.RawPatch(types.MergePatchType, plan.SetStrategy{VM: vm, Run: true}.Patch()), patchOptions(dryRun)))
+	if err == nil || len(dryRun) > 0 {
+		return err
+	}
+	// A request that has been met or replaced meanwhile is no longer ours to take back.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout) // also for a caller that has gone
+	defer cancel()
+	undo := s.patchStatus(ctx, vm, word.Undo(), nil)
+	if errors.Is(undo, errChanged) {
+		undo = nil
+	}
+	if undo != nil {
+		return errors.Join(err, fmt.Errorf("taking the request back: %w", undo))
+	}
+	return err
 }
 
 func (s *Server) patchStatus(ctx context.Context, vm *v1.VirtualMachine, patch []byte, dryRun []string) error {

@@ -34,7 +34,7 @@ func running(t *testing.T) (*fake.Driver, *guest.Guest) {
 	t.Cleanup(cancel)
 	go g.Loop(ctx)
 	go agent.Watch(ctx, g)
-	if err := g.SyncVMI(t.Context(), xml); err != nil {
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 		t.Fatal(err)
 	}
 	return d, g

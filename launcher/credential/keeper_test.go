@@ -57,7 +57,7 @@ func keep(t *testing.T, wants string) *kept {
 	go k.guest.Loop(ctx)
 	go keeper.Keep(ctx, k.guest)
 	keeper.Want(wanted(t, wants))
-	if err := k.guest.SyncVMI(t.Context(), xml); err != nil {
+	if err := k.guest.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 		t.Fatal(err)
 	}
 	return k

@@ -8,9 +8,6 @@ import (
 func (c *converter) refuseUnsupported() {
 	s, devices := c.spec(), c.path.Child("devices")
 	d := &s.Devices
-	if st := c.vmi.Spec.StartStrategy; st != nil {
-		c.refuse(field.Forbidden(field.NewPath("spec", "startStrategy"), "not supported yet: leave it out, the guest starts running"))
-	}
 	for _, r := range []struct {
 		path  *field.Path
 		found bool

@@ -19,8 +19,9 @@ type Driver interface {
 	Events() <-chan struct{}
 	// Define stores the guest's libvirt XML. Storing the same guest again replaces what was stored.
 	Define(ctx context.Context, xml string) error
-	// Start starts the stored guest. It fails if the guest runs or ever ran.
-	Start(ctx context.Context) error
+	// Start starts the stored guest in phase Running, or Paused before its first instruction. It fails if the guest runs or
+	// ever ran.
+	Start(ctx context.Context, first Phase) error
 	// Stop ends the guest at once, as pulling the plug does. A guest that doesn't run is left as it is.
 	Stop(ctx context.Context) error
 	// Act asks the running guest for something and returns before it is done. It fails if the guest doesn't run.
@@ -37,6 +38,10 @@ type Act int
 const (
 	// PressPower presses the ACPI power button.
 	PressPower Act = iota + 1
+	// Pause stops the CPUs; those of a paused guest stand still already.
+	Pause
+	// Resume lets the CPUs go on; those of a guest that isn't paused do already.
+	Resume
 )
 
 // State is what a driver knows of its guest.

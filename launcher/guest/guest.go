@@ -28,6 +28,7 @@ type Guest struct {
 
 	mu     sync.Mutex
 	xml    string // empty: nobody has asked for the guest
+	first  driver.Phase
 	refuse string // why there will be no guest; empty: there is no reason
 	stop   time.Time
 	told   bool // to end, by whoever ends the Pod
@@ -66,11 +67,11 @@ func New(d driver.Driver, grace time.Duration) *Guest {
 	return &Guest{driver: d, grace: grace, wake: make(chan struct{}, 1), news: make(chan struct{})}
 }
 
-// SyncVMI makes the guest be what xml says: starts it if it never ran. An error of the start is final and shows in the
-// report as well; the launcher then ends.
-func (g *Guest) SyncVMI(ctx context.Context, xml string) error {
+// SyncVMI makes the guest be what xml says: starts it if it never ran, in phase Running or Paused. An error of the start
+// is final and shows in the report as well; the launcher then ends.
+func (g *Guest) SyncVMI(ctx context.Context, xml string, first driver.Phase) error {
 	g.mu.Lock()
-	g.xml = xml
+	g.xml, g.first = xml, first
 	g.mu.Unlock()
 	_, err := g.step(ctx)
 	g.look()
@@ -107,6 +108,18 @@ func (g *Guest) Stop(now time.Time) {
 
 // PressPower presses the power button once: somebody else keeps the time.
 func (g *Guest) PressPower(ctx context.Context) error { return g.driver.Act(ctx, driver.PressPower) }
+
+// Pause stops the guest's CPUs.
+func (g *Guest) Pause(ctx context.Context) error { return g.ask(ctx, driver.Pause) }
+
+// Resume lets a paused guest go on.
+func (g *Guest) Resume(ctx context.Context) error { return g.ask(ctx, driver.Resume) }
+
+// ask asks the guest for something whose effect is to be seen soon.
+func (g *Guest) ask(ctx context.Context, act driver.Act) error {
+	defer g.look()
+	return g.driver.Act(ctx, act)
+}
 
 // Kill ends the guest at once, on request.
 func (g *Guest) Kill(ctx context.Context, now time.Time) error {
@@ -253,12 +266,12 @@ func (g *Guest) act(ctx context.Context, now time.Time, a plan.Action) error {
 	switch a.(type) {
 	case plan.Start:
 		g.mu.Lock()
-		xml := g.xml
+		xml, first := g.xml, g.first
 		g.mu.Unlock()
 		if err := g.driver.Define(ctx, xml); err != nil {
 			return err
 		}
-		return g.driver.Start(ctx)
+		return g.driver.Start(ctx, first)
 	case plan.PressPower:
 		g.mu.Lock()
 		g.press = now

@@ -39,13 +39,13 @@ func ends(t *testing.T, exit <-chan guest.Exit, code int) guest.Exit {
 func TestOneStartHoweverOftenItIsAskedFor(t *testing.T) {
 	d, g, exit := run(t, time.Minute)
 	for range 5 {
-		if err := g.SyncVMI(t.Context(), xml); err != nil {
+		if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d.End(driver.Shutdown)
 	ends(t, exit, 0)
-	if err := g.SyncVMI(t.Context(), xml); err != nil {
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 		t.Error(err)
 	}
 	if r, _ := g.Report(); r.State.Phase != driver.Ended || d.Starts() != 1 {
@@ -68,7 +68,7 @@ func TestHowALauncherEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, g, exit := run(t, 50*time.Millisecond)
-			if err := g.SyncVMI(t.Context(), xml); err != nil {
+			if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 				t.Fatal(err)
 			}
 			tc.do(t.Context(), d, g)
@@ -87,7 +87,7 @@ func TestAGuestThatWillNeverBeEndsTheLauncher(t *testing.T) {
 	if r, _ := g.Report(); r.State.Phase != driver.Ended || r.State.Why != driver.Failed || r.Message != why {
 		t.Errorf("the report says %+v", r)
 	}
-	if err := g.SyncVMI(t.Context(), xml); err != nil || d.Starts() != 0 {
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil || d.Starts() != 0 {
 		t.Errorf("started %d times after the refusal, %v", d.Starts(), err)
 	}
 }
@@ -95,7 +95,7 @@ func TestAGuestThatWillNeverBeEndsTheLauncher(t *testing.T) {
 // A refusal that comes late, of a call that another overtook, ends nothing.
 func TestAGuestThatRunsIsNotRefused(t *testing.T) {
 	d, g, exit := run(t, time.Minute)
-	if err := g.SyncVMI(t.Context(), xml); err != nil {
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 		t.Fatal(err)
 	}
 	g.Refuse("too late")
@@ -115,7 +115,7 @@ func TestToldToEndBeforeTheGuestWasAskedFor(t *testing.T) {
 func TestAGuestThatCantStartSaysWhy(t *testing.T) {
 	_, g, exit := run(t, time.Minute)
 	missing := `<domain type="qemu"><os><type machine="q35">hvm</type></os><devices><disk type="file" device="disk"><source file="/no/such/disk"/><target dev="vda"/></disk></devices></domain>`
-	err := g.SyncVMI(t.Context(), missing)
+	err := g.SyncVMI(t.Context(), missing, driver.Running)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -136,13 +136,13 @@ func TestAGuestThatEndsForItsLauncherSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, g, exit := run(t, time.Minute)
-			if err := g.SyncVMI(t.Context(), xml); err != nil {
+			if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 				t.Fatal(err)
 			}
 			tc.do(t.Context(), d, g)
 			ends(t, exit, 0)
 			g.Stop(time.Now()) // too late to mean anything
-			if err := g.SyncVMI(t.Context(), xml); err != nil {
+			if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
 				t.Error(err)
 			}
 			if r, _ := g.Report(); r.Told != tc.want {

@@ -116,14 +116,22 @@ func (s *Server) start(ctx context.Context, r *guestv1.SyncVirtualMachineRequest
 		return status.Error(codes.InvalidArgument, guest.Line(err.Error()))
 	}
 	if err != nil {
-		return status.Error(codes.Unavailable, guest.Line(err.Error()))
+		return status.Error(codes.Aborted, guest.Line(err.Error())) // Unavailable is a launcher that doesn't answer
 	}
 	<-s.devices
 	s.devices <- devicesOf(vmi, ready)
-	if err := s.guest.SyncVMI(ctx, ready.XML); err != nil {
+	if err := s.guest.SyncVMI(ctx, ready.XML, first(vmi)); err != nil {
 		return status.Error(codes.Internal, guest.Line(err.Error()))
 	}
 	return nil
+}
+
+// first is the phase in which the VMI's guest begins.
+func first(vmi *v1.VirtualMachineInstance) driver.Phase {
+	if s := vmi.Spec.StartStrategy; s != nil && *s == v1.StartStrategyPaused {
+		return driver.Paused
+	}
+	return driver.Running
 }
 
 func devicesOf(vmi *v1.VirtualMachineInstance, ready Prepared) devices {
@@ -171,6 +179,10 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 		err = s.guest.PressPower(ctx)
 	case *guestv1.ActRequest_Kill:
 		err = s.guest.Kill(ctx, time.Now())
+	case *guestv1.ActRequest_Pause:
+		err = s.guest.Pause(ctx)
+	case *guestv1.ActRequest_Unpause:
+		err = s.guest.Resume(ctx)
 	default:
 		return nil, status.Error(codes.InvalidArgument, "no act, or one that is not known here")
 	}

@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 		"protocol":  {&guestv1.SyncVirtualMachineRequest{}, codes.FailedPrecondition, "protocol 0"},
 		"no JSON":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte("{")}, codes.InvalidArgument, "reading the VMI"},
 		"too large": {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: make([]byte, 1<<20+1)}, codes.InvalidArgument, "at most"},
-		"bad luck":  {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"unlucky"}}`)}, codes.Unavailable, "no space left, ?xxx"},
+		"bad luck":  {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"unlucky"}}`)}, codes.Aborted, "no space left, ?xxx"},
 		"a field":   {&guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"metadata":{"name":"bad"}}`)}, codes.InvalidArgument, "spec.domain.cpu.cores"},
 	} {
 		_, c := launcher(t)
@@ -144,10 +144,44 @@ func TestARefusalIsFinal(t *testing.T) {
 	}
 }
 
+func TestAGuestIsPausedAndStartsPaused(t *testing.T) {
+	act := func(c guestv1.GuestClient, r *guestv1.ActRequest) {
+		t.Helper()
+		r.Protocol = guestv1.Protocol
+		if _, err := c.Act(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+	}
+	_, c := launcher(t)
+	r, err := c.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte(`{"spec":{"startStrategy":"Paused"}}`)})
+	if err != nil || r.GetState().GetPhase() != guestv1.State_PHASE_PAUSED {
+		t.Fatalf("got %v, %v; want a paused guest", r, err)
+	}
+	w, err := c.Watch(t.Context(), &guestv1.WatchRequest{Protocol: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func(want guestv1.State_Phase) {
+		t.Helper()
+		for {
+			if s, err := w.Recv(); err != nil || s.GetPhase() == want {
+				if err != nil {
+					t.Fatalf("waiting for %s: %v", want, err)
+				}
+				return
+			}
+		}
+	}
+	act(c, &guestv1.ActRequest{Act: &guestv1.ActRequest_Unpause{Unpause: &guestv1.Unpause{}}})
+	until(guestv1.State_PHASE_RUNNING)
+	act(c, &guestv1.ActRequest{Act: &guestv1.ActRequest_Pause{Pause: &guestv1.Pause{}}})
+	until(guestv1.State_PHASE_PAUSED)
+}
+
 // broken is a driver whose guest can't start, and that says so with bytes that are no text.
 type broken struct{ *fake.Driver }
 
-func (broken) Start(context.Context) error {
+func (broken) Start(context.Context, driver.Phase) error {
 	return errors.New("can't open b\xfccher:\n" + strings.Repeat("\xfe", 2*guest.Longest))
 }
 

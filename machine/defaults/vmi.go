@@ -10,6 +10,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/lifecycle"
 	"virtstack.io/virtstack/machine/names"
 )
 
@@ -71,5 +72,5 @@ func GracePeriod(vmi *v1.VirtualMachineInstance) int64 {
 
 func startPaused(vm *v1.VirtualMachine) bool {
 	r := vm.Status.StateChangeRequests
-	return len(r) > 0 && r[0].Action == v1.StartRequest && r[0].Data[v1.StartRequestDataPausedKey] == v1.StartRequestDataPausedTrue
+	return len(r) > 0 && lifecycle.PausedAtFirst(r[0])
 }

@@ -39,6 +39,7 @@ var (
 	two   = types.UID("two")
 	start = v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
 	stop  = v1.VirtualMachineStateChangeRequest{Action: v1.StopRequest, UID: &one}
+	still = v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest, Data: map[string]string{"paused": "true"}}
 	other = v1.VirtualMachineStateChangeRequest{Action: v1.StopRequest, UID: &two}
 )
 
@@ -92,6 +93,8 @@ func TestRequestsThatAreLeft(t *testing.T) {
 		"stop under once":          {vm(v1.RunStrategyOnce, requests(stop)), nil, []v1.VirtualMachineStateChangeRequest{stop}},
 		"start met":                {vm(v1.RunStrategyManual, requests(start)), vmi(v1.Pending), nil},
 		"start under Halted":       {vm(v1.RunStrategyHalted, requests(start)), nil, nil},
+		"start paused, met":        {vm(v1.RunStrategyAlways, requests(still)), vmi(v1.Pending), nil},
+		"start paused, not yet":    {vm(v1.RunStrategyHalted, requests(still)), nil, []v1.VirtualMachineStateChangeRequest{still}},
 		"failed under rerun":       {vm(v1.RunStrategyRerunOnFailure), vmi(v1.Failed), []v1.VirtualMachineStateChangeRequest{start}},
 		"failed under always":      {vm(v1.RunStrategyAlways), vmi(v1.Failed), nil},
 		"failed, queued a while":   {vm(v1.RunStrategyRerunOnFailure, requests(start)), vmi(v1.Failed), []v1.VirtualMachineStateChangeRequest{start}},

@@ -21,7 +21,8 @@ func stopAsked(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) bool {
 }
 
 // Requests returns the start and stop requests that are still to be met: a stop is met when its VMI is gone (under Once,
-// which would run the guest again, it stays), a start when a VMI runs or the run strategy is Halted, which is the spec's to change. A guest that failed under
+// which would run the guest again, it stays), a start when a VMI runs or the run strategy is Halted, which is the spec's to
+// change (one that says how the guest is to begin is left, for virt-api writes it before the strategy). A guest that failed under
 // RerunOnFailure adds a start, which is recorded before the VMI is deleted. The VM is not changed.
 func Requests(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) []v1.VirtualMachineStateChangeRequest {
 	var out []v1.VirtualMachineStateChangeRequest
@@ -37,6 +38,11 @@ func Requests(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance) []v1.Virtua
 	return out
 }
 
+// PausedAtFirst tells whether a start asks for a guest that waits at its first instruction.
+func PausedAtFirst(r v1.VirtualMachineStateChangeRequest) bool {
+	return r.Action == v1.StartRequest && r.Data[v1.StartRequestDataPausedKey] == v1.StartRequestDataPausedTrue
+}
+
 func met(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance, r v1.VirtualMachineStateChangeRequest) bool {
 	switch r.Action {
 	case v1.StopRequest:
@@ -46,7 +52,7 @@ func met(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance, r v1.VirtualMach
 		return r.UID == nil || *r.UID != vmi.UID
 	case v1.StartRequest:
 		live := vmi != nil && vmi.DeletionTimestamp == nil && !Final(vmi)
-		return live || Strategy(vm) == v1.RunStrategyHalted
+		return live || Strategy(vm) == v1.RunStrategyHalted && !PausedAtFirst(r)
 	}
 	return true
 }

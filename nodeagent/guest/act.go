@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/status"
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -155,10 +154,8 @@ func asksForKVM(pod *k8sv1.Pod) bool {
 
 // told makes a launcher's refusal readable.
 func told(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, link.ErrUnheard) {
+		return err
 	}
-	return errors.New(reason(err))
+	return errors.New(link.Reason(err))
 }
-
-func reason(err error) string { return status.Convert(err).Message() }

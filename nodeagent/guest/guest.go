@@ -60,8 +60,8 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	}
 	p := plan.For(now, seen)
 	failed := c.act(ctx, seen.VMI, p.Actions)
-	if errors.Is(failed, errStale) {
-		return now.Add(time.Second), nil
+	if errors.Is(failed, errStale) || errors.Is(failed, link.ErrUnheard) {
+		return now.Add(time.Second), nil // a launcher that stays silent is told of by what Watch says of it
 	}
 	if failed != nil {
 		p = plan.Failed(now, seen, p, failed)
@@ -101,7 +101,7 @@ func (c *Controller) observe(ctx context.Context, vmi *v1.VirtualMachineInstance
 	_, said := c.Launchers.Link(seen.Pod.UID)
 	seen.Guest, seen.Silent, seen.Advertised = said.State, said.Since, c.Network.Advertised(seen.Pod.UID)
 	if said.Err != nil {
-		seen.Loss = reason(said.Err)
+		seen.Loss = link.Reason(said.Err)
 	}
 	return seen, nil
 }

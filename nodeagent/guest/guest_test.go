@@ -32,6 +32,15 @@ type launcher struct {
 	guestv1.UnimplementedGuestServer
 	phase guestv1.State_Phase
 	asked chan string
+	// end, if there is one, ends the launcher in the middle of a call.
+	end func()
+}
+
+func (l *launcher) ends(ctx context.Context) {
+	if l.end != nil {
+		l.end()
+		<-ctx.Done()
+	}
 }
 
 func (l *launcher) Watch(_ *guestv1.WatchRequest, s grpc.ServerStreamingServer[guestv1.State]) error {
@@ -42,13 +51,15 @@ func (l *launcher) Watch(_ *guestv1.WatchRequest, s grpc.ServerStreamingServer[g
 	return nil
 }
 
-func (l *launcher) SyncVirtualMachine(context.Context, *guestv1.SyncVirtualMachineRequest) (*guestv1.SyncVirtualMachineResponse, error) {
+func (l *launcher) SyncVirtualMachine(ctx context.Context, _ *guestv1.SyncVirtualMachineRequest) (*guestv1.SyncVirtualMachineResponse, error) {
 	l.asked <- "sync"
+	l.ends(ctx)
 	return &guestv1.SyncVirtualMachineResponse{Protocol: guestv1.Protocol}, nil
 }
 
-func (l *launcher) Act(_ context.Context, r *guestv1.ActRequest) (*guestv1.ActResponse, error) {
+func (l *launcher) Act(ctx context.Context, _ *guestv1.ActRequest) (*guestv1.ActResponse, error) {
 	l.asked <- "act"
+	l.ends(ctx)
 	return &guestv1.ActResponse{}, nil
 }
 

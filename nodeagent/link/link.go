@@ -4,13 +4,16 @@ package link
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 )
@@ -63,7 +66,7 @@ func (l *Link) Sync(ctx context.Context, req *guestv1.SyncVirtualMachineRequest)
 	req.Protocol = guestv1.Protocol
 	resp, err := l.guest.SyncVirtualMachine(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, heard(err)
 	}
 	if p := resp.GetProtocol(); p < guestv1.OldestProtocol || p > guestv1.Protocol {
 		return nil, fmt.Errorf("launcher chose protocol %d, want %d to %d", p, guestv1.OldestProtocol, guestv1.Protocol)
@@ -76,6 +79,16 @@ func (l *Link) Shutdown(ctx context.Context) error {
 	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Shutdown{Shutdown: &guestv1.Shutdown{}}})
 }
 
+// Pause stops the guest's CPUs.
+func (l *Link) Pause(ctx context.Context) error {
+	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Pause{Pause: &guestv1.Pause{}}})
+}
+
+// Unpause lets a paused guest go on.
+func (l *Link) Unpause(ctx context.Context) error {
+	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Unpause{Unpause: &guestv1.Unpause{}}})
+}
+
 // Kill ends QEMU at once.
 func (l *Link) Kill(ctx context.Context) error {
 	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Kill{Kill: &guestv1.Kill{}}})
@@ -86,6 +99,22 @@ func (l *Link) act(ctx context.Context, req *guestv1.ActRequest) error {
 	defer cancel()
 	req.Protocol = guestv1.Protocol
 	_, err := l.guest.Act(ctx, req)
+	return heard(err)
+}
+
+// ErrUnheard is in the error of a call that no launcher has answered: it has ended, isn't there yet, or the link was
+// closed. Watch tells which, and what has become of the guest.
+var ErrUnheard = errors.New("the launcher did not answer")
+
+// Reason is the text of an error of a call, without gRPC's numbers.
+func Reason(err error) string { return status.Convert(err).Message() }
+
+// heard marks an error that is not the launcher's word: its own never have these codes.
+func heard(err error) error {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Canceled:
+		return fmt.Errorf("%w: %w", ErrUnheard, err)
+	}
 	return err
 }
 

@@ -1,4 +1,4 @@
-// Package stream serves the byte streams of this node's guests to virt-api, over mutual TLS.
+// Package stream serves the byte streams of this node's guests to virt-api, and what it asks of them, over mutual TLS.
 package stream
 
 import (
@@ -44,6 +44,8 @@ type Server struct {
 	// Dial connects to the console socket of a Pod on this node.
 	Dial     func(ctx context.Context, pod types.UID) (net.Conn, error)
 	Identity identity.Source
+	// Verbs are what the launcher in a Pod may be asked for, by name.
+	Verbs map[string]Verb
 
 	open sync.WaitGroup
 }
@@ -90,10 +92,16 @@ func onlyAPI(p identity.Peer) error {
 	return nil
 }
 
+// base is the path of a VMI.
+const base = "/v1/namespaces/{namespace}/virtualmachineinstances/{name}/"
+
 func (s *Server) handler(stop context.Context) http.Handler {
 	free := make(chan struct{}, limit)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/namespaces/{namespace}/virtualmachineinstances/{name}/console", func(w http.ResponseWriter, r *http.Request) {
+	for name, verb := range s.Verbs {
+		mux.HandleFunc("PUT "+base+name, func(w http.ResponseWriter, r *http.Request) { s.verb(w, r, verb) })
+	}
+	mux.HandleFunc("GET "+base+"console", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case free <- struct{}{}:
 			defer func() { <-free }()
@@ -111,7 +119,7 @@ func (s *Server) handler(stop context.Context) http.Handler {
 // console joins the caller to the guest's first serial port. The socket is dialled first, so that whatever is wrong
 // there is still an HTTP answer.
 func (s *Server) console(stop context.Context, w http.ResponseWriter, r *http.Request) {
-	pod, err := s.launcher(r.Context(), types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
+	pod, err := s.launcher(r.Context(), target(r))
 	if err != nil {
 		answer(w, err)
 		return
@@ -136,6 +144,10 @@ func (s *Server) console(stop context.Context, w http.ResponseWriter, r *http.Re
 	}
 	defer ws.Close()
 	join(stop, ws, console)
+}
+
+func target(r *http.Request) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 }
 
 // launcher returns the Pod of a VMI that runs, or is about to, on this node.

@@ -48,6 +48,11 @@ func pod(name string) *k8sv1.Pod {
 // serve starts a server for VMI web, which runs here; its console is the other end of guest.
 func serve(t *testing.T, dial func(context.Context, types.UID) (net.Conn, error)) (s *Server, url string, stop context.CancelFunc) {
 	t.Helper()
+	return serveWith(t, dial, nil)
+}
+
+func serveWith(t *testing.T, dial func(context.Context, types.UID) (net.Conn, error), verbs map[string]Verb) (s *Server, url string, stop context.CancelFunc) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientscheme.AddToScheme(scheme), v1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -58,7 +63,7 @@ func serve(t *testing.T, dial func(context.Context, types.UID) (net.Conn, error)
 		vmi("elsewhere", v1.Running, "node-b"), pod("elsewhere"),
 		vmi("podless", v1.Running, here),
 	}...).Build()
-	s = &Server{Node: here, Cache: cache, Dial: dial}
+	s = &Server{Node: here, Cache: cache, Dial: dial, Verbs: verbs}
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(s.handler(ctx))
 	t.Cleanup(func() {

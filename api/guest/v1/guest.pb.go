@@ -1395,6 +1395,8 @@ type ActRequest struct {
 	//
 	//	*ActRequest_Shutdown
 	//	*ActRequest_Kill
+	//	*ActRequest_Pause
+	//	*ActRequest_Unpause
 	Act           isActRequest_Act `protobuf_oneof:"act"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1462,6 +1464,24 @@ func (x *ActRequest) GetKill() *Kill {
 	return nil
 }
 
+func (x *ActRequest) GetPause() *Pause {
+	if x != nil {
+		if x, ok := x.Act.(*ActRequest_Pause); ok {
+			return x.Pause
+		}
+	}
+	return nil
+}
+
+func (x *ActRequest) GetUnpause() *Unpause {
+	if x != nil {
+		if x, ok := x.Act.(*ActRequest_Unpause); ok {
+			return x.Unpause
+		}
+	}
+	return nil
+}
+
 type isActRequest_Act interface {
 	isActRequest_Act()
 }
@@ -1476,9 +1496,23 @@ type ActRequest_Kill struct {
 	Kill *Kill `protobuf:"bytes,3,opt,name=kill,proto3,oneof"`
 }
 
+type ActRequest_Pause struct {
+	// Stop the guest's CPUs.
+	Pause *Pause `protobuf:"bytes,10,opt,name=pause,proto3,oneof"`
+}
+
+type ActRequest_Unpause struct {
+	// Let them go on.
+	Unpause *Unpause `protobuf:"bytes,11,opt,name=unpause,proto3,oneof"`
+}
+
 func (*ActRequest_Shutdown) isActRequest_Act() {}
 
 func (*ActRequest_Kill) isActRequest_Act() {}
+
+func (*ActRequest_Pause) isActRequest_Act() {}
+
+func (*ActRequest_Unpause) isActRequest_Act() {}
 
 type Shutdown struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1552,6 +1586,78 @@ func (*Kill) Descriptor() ([]byte, []int) {
 	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
 }
 
+type Pause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pause) Reset() {
+	*x = Pause{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pause) ProtoMessage() {}
+
+func (x *Pause) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pause.ProtoReflect.Descriptor instead.
+func (*Pause) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+}
+
+type Unpause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unpause) Reset() {
+	*x = Unpause{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unpause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unpause) ProtoMessage() {}
+
+func (x *Unpause) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unpause.ProtoReflect.Descriptor instead.
+func (*Unpause) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{20}
+}
+
 type ActResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1560,7 +1666,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1678,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1691,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{21}
 }
 
 var File_api_guest_v1_guest_proto protoreflect.FileDescriptor
@@ -1721,16 +1827,21 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\tlink_down\x18\x04 \x01(\bR\blinkDown\"2\n" +
 	"\x04Disk\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06target\x18\x02 \x01(\tR\x06target\"\x9b\x01\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\"\x87\x02\n" +
 	"\n" +
 	"ActRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12:\n" +
 	"\bshutdown\x18\x02 \x01(\v2\x1c.virtstack.guest.v1.ShutdownH\x00R\bshutdown\x12.\n" +
-	"\x04kill\x18\x03 \x01(\v2\x18.virtstack.guest.v1.KillH\x00R\x04killB\x05\n" +
+	"\x04kill\x18\x03 \x01(\v2\x18.virtstack.guest.v1.KillH\x00R\x04kill\x121\n" +
+	"\x05pause\x18\n" +
+	" \x01(\v2\x19.virtstack.guest.v1.PauseH\x00R\x05pause\x127\n" +
+	"\aunpause\x18\v \x01(\v2\x1b.virtstack.guest.v1.UnpauseH\x00R\aunpauseB\x05\n" +
 	"\x03act\"\n" +
 	"\n" +
 	"\bShutdown\"\x06\n" +
-	"\x04Kill\"\r\n" +
+	"\x04Kill\"\a\n" +
+	"\x05Pause\"\t\n" +
+	"\aUnpause\"\r\n" +
 	"\vActResponse2\x8c\x02\n" +
 	"\x05Guest\x12s\n" +
 	"\x12SyncVirtualMachine\x12-.virtstack.guest.v1.SyncVirtualMachineRequest\x1a..virtstack.guest.v1.SyncVirtualMachineResponse\x12F\n" +
@@ -1750,7 +1861,7 @@ func file_api_guest_v1_guest_proto_rawDescGZIP() []byte {
 }
 
 var file_api_guest_v1_guest_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_api_guest_v1_guest_proto_goTypes = []any{
 	(State_Phase)(0),                   // 0: virtstack.guest.v1.State.Phase
 	(State_StopReason)(0),              // 1: virtstack.guest.v1.State.StopReason
@@ -1773,25 +1884,27 @@ var file_api_guest_v1_guest_proto_goTypes = []any{
 	(*ActRequest)(nil),                 // 18: virtstack.guest.v1.ActRequest
 	(*Shutdown)(nil),                   // 19: virtstack.guest.v1.Shutdown
 	(*Kill)(nil),                       // 20: virtstack.guest.v1.Kill
-	(*ActResponse)(nil),                // 21: virtstack.guest.v1.ActResponse
-	nil,                                // 22: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	nil,                                // 23: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
-	(*timestamppb.Timestamp)(nil),      // 24: google.protobuf.Timestamp
+	(*Pause)(nil),                      // 21: virtstack.guest.v1.Pause
+	(*Unpause)(nil),                    // 22: virtstack.guest.v1.Unpause
+	(*ActResponse)(nil),                // 23: virtstack.guest.v1.ActResponse
+	nil,                                // 24: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	nil,                                // 25: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	(*timestamppb.Timestamp)(nil),      // 26: google.protobuf.Timestamp
 }
 var file_api_guest_v1_guest_proto_depIdxs = []int32{
 	4,  // 0: virtstack.guest.v1.SyncVirtualMachineRequest.node:type_name -> virtstack.guest.v1.NodeFacts
 	6,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
 	12, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
-	22, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	24, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
 	5,  // 4: virtstack.guest.v1.NodeFacts.smbios:type_name -> virtstack.guest.v1.Smbios
 	8,  // 5: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
 	7,  // 6: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
 	9,  // 7: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
 	10, // 8: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
-	23, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	25, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
 	0,  // 10: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
 	1,  // 11: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
-	24, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
+	26, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
 	17, // 13: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
 	16, // 14: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
 	13, // 15: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
@@ -1799,17 +1912,19 @@ var file_api_guest_v1_guest_proto_depIdxs = []int32{
 	15, // 17: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
 	19, // 18: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
 	20, // 19: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
-	2,  // 20: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
-	11, // 21: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
-	18, // 22: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
-	3,  // 23: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
-	12, // 24: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
-	21, // 25: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
-	23, // [23:26] is the sub-list for method output_type
-	20, // [20:23] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	21, // 20: virtstack.guest.v1.ActRequest.pause:type_name -> virtstack.guest.v1.Pause
+	22, // 21: virtstack.guest.v1.ActRequest.unpause:type_name -> virtstack.guest.v1.Unpause
+	2,  // 22: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
+	11, // 23: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
+	18, // 24: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
+	3,  // 25: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
+	12, // 26: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
+	23, // 27: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
+	25, // [25:28] is the sub-list for method output_type
+	22, // [22:25] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_api_guest_v1_guest_proto_init() }
@@ -1821,6 +1936,8 @@ func file_api_guest_v1_guest_proto_init() {
 	file_api_guest_v1_guest_proto_msgTypes[16].OneofWrappers = []any{
 		(*ActRequest_Shutdown)(nil),
 		(*ActRequest_Kill)(nil),
+		(*ActRequest_Pause)(nil),
+		(*ActRequest_Unpause)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1828,7 +1945,7 @@ func file_api_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_guest_v1_guest_proto_rawDesc), len(file_api_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,7 +36,7 @@ type GuestClient interface {
 	// SyncVirtualMachine makes the guest what the request says: starts it if it never ran, changes it where it can be
 	// changed live. A guest that has ended is never started again; the answer then carries its final state.
 	// Errors: INVALID_ARGUMENT for a VMI that can't be converted (the message names the field; the guest's state is then
-	// STOPPED with FAILED, and the launcher ends), UNAVAILABLE for what may be well the next time,
+	// STOPPED with FAILED, and the launcher ends), ABORTED for what may be well the next time,
 	// FAILED_PRECONDITION for a protocol version that the launcher doesn't speak.
 	SyncVirtualMachine(ctx context.Context, in *SyncVirtualMachineRequest, opts ...grpc.CallOption) (*SyncVirtualMachineResponse, error)
 	// Watch sends the guest's state at once and then after each change, until the caller hangs up or the launcher ends.
@@ -101,7 +101,7 @@ type GuestServer interface {
 	// SyncVirtualMachine makes the guest what the request says: starts it if it never ran, changes it where it can be
 	// changed live. A guest that has ended is never started again; the answer then carries its final state.
 	// Errors: INVALID_ARGUMENT for a VMI that can't be converted (the message names the field; the guest's state is then
-	// STOPPED with FAILED, and the launcher ends), UNAVAILABLE for what may be well the next time,
+	// STOPPED with FAILED, and the launcher ends), ABORTED for what may be well the next time,
 	// FAILED_PRECONDITION for a protocol version that the launcher doesn't speak.
 	SyncVirtualMachine(context.Context, *SyncVirtualMachineRequest) (*SyncVirtualMachineResponse, error)
 	// Watch sends the guest's state at once and then after each change, until the caller hangs up or the launcher ends.

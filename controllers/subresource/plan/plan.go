@@ -1,5 +1,5 @@
-// Package plan decides what start, stop and restart do: a function from the VM and its VMI to the writes that follow,
-// or to the refusal that the caller gets.
+// Package plan decides what start, stop and restart do, and whether a guest can be paused: functions from the VM and its
+// VMI to the writes that follow, or to the refusal that the caller gets.
 package plan
 
 import (
@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/lifecycle"
 )
 
 // Seen is what a verb is decided on.
@@ -65,6 +67,9 @@ func (a Request) String() string {
 	verbs := ""
 	for _, c := range a.Changes {
 		verbs += " " + string(c.Action)
+		if lifecycle.PausedAtFirst(c) {
+			verbs += " paused"
+		}
 	}
 	return "requesting" + verbs
 }
@@ -78,15 +83,30 @@ func (a Request) Patch() []byte {
 			{"add", "/status", map[string]any{"stateChangeRequests": a.Changes}},
 		})
 	}
-	ops := []operation{
-		{"test", "/metadata/uid", a.VM.UID},
-		{"test", "/status/stateChangeRequests", pending(status)},
-		{"add", "/status/stateChangeRequests", a.Changes},
-	}
+	ops := append([]operation{{"test", "/metadata/uid", a.VM.UID}}, replace(status.StateChangeRequests, a.Changes)...)
 	if status.StartFailure != nil && asks(a.Changes, v1.StartRequest) {
 		ops = append(ops, operation{"remove", "/status/startFailure", nil})
 	}
 	return encode(ops)
+}
+
+// Undo returns a JSON patch that puts back the requests that were seen, unless the VM controller or another verb has
+// seen to it.
+func (a Request) Undo() []byte {
+	return encode(append([]operation{{"test", "/metadata/uid", a.VM.UID}}, replace(a.Changes, a.VM.Status.StateChangeRequests)...))
+}
+
+// replace are the operations that bring about these requests where those are.
+func replace(those, these []v1.VirtualMachineStateChangeRequest) []operation {
+	const path = "/status/stateChangeRequests"
+	test := operation{"test", path, pending(those)}
+	switch {
+	case len(these) > 0:
+		return []operation{test, {"add", path, these}}
+	case len(those) > 0:
+		return []operation{test, {"remove", path, nil}}
+	}
+	return []operation{test}
 }
 
 // RetryNow ends the pause between tries of a VM that fails to start.
@@ -146,11 +166,11 @@ func encode(v any) []byte {
 }
 
 // pending is nil, not an empty list, where there is no request: a test of an absent field wants null.
-func pending(s v1.VirtualMachineStatus) any {
-	if len(s.StateChangeRequests) == 0 {
+func pending(requests []v1.VirtualMachineStateChangeRequest) any {
+	if len(requests) == 0 {
 		return nil
 	}
-	return s.StateChangeRequests
+	return requests
 }
 
 func asks(changes []v1.VirtualMachineStateChangeRequest, action v1.StateChangeRequestAction) bool {
@@ -173,6 +193,15 @@ func request(vm *v1.VirtualMachine, changes ...v1.VirtualMachineStateChangeReque
 
 func startRequest() v1.VirtualMachineStateChangeRequest {
 	return v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
+}
+
+// startAs is a start of a guest that waits at its first instruction, if it is to.
+func startAs(o v1.StartOptions) v1.VirtualMachineStateChangeRequest {
+	r := startRequest()
+	if o.Paused {
+		r.Data = map[string]string{v1.StartRequestDataPausedKey: v1.StartRequestDataPausedTrue}
+	}
+	return r
 }
 
 // stopRequest asks for the end of that VMI and no later one; without a VMI it asks that none be tried.

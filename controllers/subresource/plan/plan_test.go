@@ -83,7 +83,6 @@ func outcome(actions []Action, err error) string {
 }
 
 func TestStart(t *testing.T) {
-	const unpaused = "Bad Request: paused: Invalid value: true: no guest can be started paused yet: leave it out (virtctl start without --paused)"
 	paused := v1.StartOptions{Paused: true}
 	const already, unmanual = "Conflict: VM is already running", " does not support manual start requests"
 	for name, tc := range map[string]struct {
@@ -95,8 +94,13 @@ func TestStart(t *testing.T) {
 		"halted":                    {vm: vm(v1.RunStrategyHalted), want: "setting runStrategy: Always"},
 		"running false":             {vm: vm("", running(false)), want: "setting running: true"},
 		"halted, last VMI is done":  {vm: vm(v1.RunStrategyHalted), vmi: vmi(v1.Succeeded), want: "setting runStrategy: Always"},
-		"halted, paused":            {vm: vm(v1.RunStrategyHalted), opts: paused, want: unpaused},
-		"manual, paused":            {vm: vm(v1.RunStrategyManual), opts: paused, want: unpaused},
+		"halted, paused":            {vm: vm(v1.RunStrategyHalted), opts: paused, want: "setting runStrategy: Always, paused at first"},
+		"running false, paused":     {vm: vm("", running(false)), opts: paused, want: "setting running: true, paused at first"},
+		"halted, one was cut off":   {vm: vm(v1.RunStrategyHalted, waiting(v1.StartRequest)), opts: paused, want: "setting runStrategy: Always, paused at first"},
+		"manual, paused":            {vm: vm(v1.RunStrategyManual), opts: paused, want: "requesting Start paused"},
+		"manual, done, paused":      {vm: vm(v1.RunStrategyManual), vmi: vmi(v1.Failed), opts: paused, want: "requesting Stop Start paused"},
+		"rerun, paused":             {vm: vm(v1.RunStrategyRerunOnFailure), opts: paused, want: "requesting Start paused"},
+		"always, paused":            {vm: vm(v1.RunStrategyAlways), opts: paused, want: "Conflict: Always" + unmanual},
 		"a stranger has its name":   {vm: vm(v1.RunStrategyHalted), vmi: strangers(v1.Running), want: "Conflict: a VMI of this name exists and isn't this VM's: delete VMI web, then start the VM"},
 		"running":                   {vm: vm(v1.RunStrategyManual), vmi: vmi(v1.Running), want: already},
 		"on its way":                {vm: vm(v1.RunStrategyAlways), vmi: vmi(v1.Pending), want: already},

@@ -10,7 +10,7 @@ import (
 
 // Start plans the start of a VM, or returns an API error that refuses it.
 func Start(s Seen, o v1.StartOptions) ([]Action, error) {
-	if err := startable(s, o); err != nil {
+	if err := startable(s); err != nil {
 		return nil, err
 	}
 	strategy, err := strategyOf(s.VM)
@@ -19,9 +19,9 @@ func Start(s Seen, o v1.StartOptions) ([]Action, error) {
 	}
 	switch strategy {
 	case v1.RunStrategyHalted:
-		return startHalted(s)
+		return startHalted(s, o)
 	case v1.RunStrategyRerunOnFailure, v1.RunStrategyManual:
-		return startRequested(s, strategy)
+		return startRequested(s, o, strategy)
 	case v1.RunStrategyWaitAsReceiver:
 		return nil, nil // it runs when its guest arrives
 	case v1.RunStrategyAlways:
@@ -35,10 +35,7 @@ func Start(s Seen, o v1.StartOptions) ([]Action, error) {
 	return nil, Conflict(s.VM, "%s does not support manual start requests", strategy)
 }
 
-func startable(s Seen, o v1.StartOptions) error {
-	if o.Paused {
-		return apierrors.NewBadRequest("paused: Invalid value: true: no guest can be started paused yet: leave it out (virtctl start without --paused)")
-	}
+func startable(s Seen) error {
 	if s.Namesake {
 		return Conflict(s.VM, "a VMI of this name exists and isn't this VM's: delete VMI %s, then start the VM", s.VM.Name)
 	}
@@ -53,15 +50,42 @@ func startable(s Seen, o v1.StartOptions) error {
 }
 
 // startHalted makes the VM run for good.
-func startHalted(s Seen) ([]Action, error) {
+func startHalted(s Seen, o v1.StartOptions) ([]Action, error) {
 	if err := gitRefusal(s.VM, true); err != nil {
 		return nil, err
 	}
-	return []Action{SetStrategy{s.VM, true}}, nil
+	if !o.Paused && len(s.VM.Status.StateChangeRequests) == 0 {
+		return []Action{SetStrategy{s.VM, true}}, nil
+	}
+	return []Action{StartHalted{s.VM, o.Paused}}, nil
+}
+
+// StartHalted makes a halted VM run for good, its guest paused at first where that is asked for. It takes two writes, for
+// the spec has no place for the pause: word of it is in the status before the strategy is set. Of a start that was cut off
+// between the two the word is left, which the next start replaces.
+type StartHalted struct {
+	VM     *v1.VirtualMachine
+	Paused bool
+}
+
+func (a StartHalted) String() string {
+	how := ""
+	if a.Paused {
+		how = ", paused at first"
+	}
+	return SetStrategy{a.VM, true}.String() + how
+}
+
+// Word is the first of the two writes.
+func (a StartHalted) Word() Request {
+	if !a.Paused {
+		return Request{VM: a.VM}
+	}
+	return Request{a.VM, []v1.VirtualMachineStateChangeRequest{startAs(v1.StartOptions{Paused: true})}}
 }
 
 // startRequested asks for a start. A VM between two tries is not asked again but tries at once.
-func startRequested(s Seen, strategy v1.VirtualMachineRunStrategy) ([]Action, error) {
+func startRequested(s Seen, o v1.StartOptions, strategy v1.VirtualMachineRunStrategy) ([]Action, error) {
 	failed := strategy == v1.RunStrategyRerunOnFailure && s.VMI != nil && s.VMI.Status.Phase == v1.Failed
 	queued := asks(s.VM.Status.StateChangeRequests, v1.StartRequest)
 	switch {
@@ -70,15 +94,15 @@ func startRequested(s Seen, strategy v1.VirtualMachineRunStrategy) ([]Action, er
 	case failed:
 		return nil, Conflict(s.VM, "%s does not support starting VM from failed state", strategy)
 	}
-	return request(s.VM, afresh(s)...)
+	return request(s.VM, afresh(s, startAs(o))...)
 }
 
 // afresh is a start; a VMI that is done is taken away before.
-func afresh(s Seen) []v1.VirtualMachineStateChangeRequest {
+func afresh(s Seen, start v1.VirtualMachineStateChangeRequest) []v1.VirtualMachineStateChangeRequest {
 	if s.VMI != nil && s.VMI.IsFinal() {
-		return []v1.VirtualMachineStateChangeRequest{stopRequest(s.VMI), startRequest()}
+		return []v1.VirtualMachineStateChangeRequest{stopRequest(s.VMI), start}
 	}
-	return []v1.VirtualMachineStateChangeRequest{startRequest()}
+	return []v1.VirtualMachineStateChangeRequest{start}
 }
 
 func holds(vm *v1.VirtualMachine, condition v1.VirtualMachineConditionType) bool {

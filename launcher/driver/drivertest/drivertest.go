@@ -34,6 +34,8 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 	for name, test := range map[string]func(*testing.T, Driver){
 		"a guest's life":                    life,
 		"a guest that never ran can change": redefine,
+		"a guest that is paused":            pauses,
+		"a guest that starts paused":        startsPaused,
 		"nothing to start":                  nothing,
 		"bad XML":                           badXML,
 		"a guest that can't start":          cantStart,
@@ -64,12 +66,12 @@ func life(t *testing.T, d Driver) {
 	want(t, d, driver.Absent, driver.NotEnded)
 	must(t, d.Define(t.Context(), guest(t)))
 	want(t, d, driver.Defined, driver.NotEnded)
-	must(t, d.Start(t.Context()))
+	must(t, d.Start(t.Context(), driver.Running))
 	s := await(t, d, driver.Running)
 	if s.Machine == "" || s.Started.IsZero() {
 		t.Errorf("a running guest has no machine type or start: %+v", s)
 	}
-	if err := d.Start(t.Context()); err == nil {
+	if err := d.Start(t.Context(), driver.Running); err == nil {
 		t.Error("a running guest was started again")
 	}
 	must(t, d.Act(t.Context(), driver.PressPower)) // nobody in this guest listens
@@ -87,11 +89,13 @@ func redefine(t *testing.T, d Driver) {
 }
 
 func nothing(t *testing.T, d Driver) {
-	if err := d.Start(t.Context()); err == nil {
+	if err := d.Start(t.Context(), driver.Running); err == nil {
 		t.Error("started nothing")
 	}
-	if err := d.Act(t.Context(), driver.PressPower); err == nil {
-		t.Error("pressed the power button of nothing")
+	for _, act := range []driver.Act{driver.PressPower, driver.Pause, driver.Resume} {
+		if err := d.Act(t.Context(), act); err == nil {
+			t.Errorf("act %d of nothing", act)
+		}
 	}
 	must(t, d.Stop(t.Context()))
 	want(t, d, driver.Absent, driver.NotEnded)
@@ -107,7 +111,7 @@ func noAgent(t *testing.T, d Driver) {
 	}
 	ask("before there is a guest")
 	must(t, d.Define(t.Context(), guest(t)))
-	must(t, d.Start(t.Context()))
+	must(t, d.Start(t.Context(), driver.Running))
 	await(t, d, driver.Running)
 	ask("in a guest without a system")
 	if s := await(t, d, driver.Running); s.Agent {
@@ -126,7 +130,7 @@ func badXML(t *testing.T, d Driver) {
 
 func cantStart(t *testing.T, d Driver) {
 	must(t, d.Define(t.Context(), guest(t, withDisk("/nowhere/disk.img"))))
-	if err := d.Start(t.Context()); err == nil {
+	if err := d.Start(t.Context(), driver.Running); err == nil {
 		t.Error("started a guest without its disk")
 	}
 	want(t, d, driver.Ended, driver.Failed)
@@ -134,13 +138,13 @@ func cantStart(t *testing.T, d Driver) {
 
 func emptyDrive(t *testing.T, d Driver) {
 	must(t, d.Define(t.Context(), guest(t, withEmptyDrive)))
-	must(t, d.Start(t.Context()))
+	must(t, d.Start(t.Context(), driver.Running))
 	await(t, d, driver.Running)
 }
 
 func dies(t *testing.T, d Driver) {
 	must(t, d.Define(t.Context(), guest(t)))
-	must(t, d.Start(t.Context()))
+	must(t, d.Start(t.Context(), driver.Running))
 	await(t, d, driver.Running)
 	d.KillGuest()
 	if s := await(t, d, driver.Ended); s.Why != driver.Crashed {
@@ -150,9 +154,9 @@ func dies(t *testing.T, d Driver) {
 
 func noSecondLife(t *testing.T, d Driver) {
 	must(t, d.Define(t.Context(), guest(t)))
-	must(t, d.Start(t.Context()))
+	must(t, d.Start(t.Context(), driver.Running))
 	must(t, d.Stop(t.Context()))
-	if err := d.Start(t.Context()); err == nil {
+	if err := d.Start(t.Context(), driver.Running); err == nil {
 		t.Error("an ended guest was started again")
 	}
 	must(t, d.Define(t.Context(), guest(t)))

@@ -19,7 +19,7 @@ func starts(t *testing.T, d Driver, edits ...edit) { runs(t, d, guest(t, edits..
 
 func runs(t *testing.T, d Driver, xml string) {
 	must(t, d.Define(t.Context(), xml))
-	must(t, d.Start(t.Context()))
+	must(t, d.Start(t.Context(), driver.Running))
 	await(t, d, driver.Running)
 }
 

@@ -102,7 +102,7 @@ func (d *Driver) Define(_ context.Context, xml string) error {
 }
 
 // Start implements driver.Driver. A guest with a disk that isn't there ends at once.
-func (d *Driver) Start(context.Context) error {
+func (d *Driver) Start(_ context.Context, first driver.Phase) error {
 	return d.with("starting the guest", func() error {
 		if d.state.Phase != driver.Defined {
 			return fmt.Errorf("it is %s", d.state.Phase)
@@ -115,7 +115,7 @@ func (d *Driver) Start(context.Context) error {
 				return err
 			}
 		}
-		d.state.Phase = driver.Running
+		d.state.Phase = first
 		d.changed()
 		return nil
 	})
@@ -142,17 +142,31 @@ func (d *Driver) Stop(context.Context) error {
 // Act implements driver.Driver. Only a guest with a disk has a system that listens.
 func (d *Driver) Act(_ context.Context, act driver.Act) error {
 	return d.with("asking the guest", func() error {
-		if act != driver.PressPower {
-			return errors.New("unknown act")
-		}
 		if !d.state.Phase.Alive() {
 			return fmt.Errorf("it is %s", d.state.Phase)
 		}
-		if !d.deaf && len(d.guest.Devices.Disks) > 0 {
-			d.end(driver.Shutdown)
+		switch act {
+		case driver.PressPower:
+			if !d.deaf && len(d.guest.Devices.Disks) > 0 && d.state.Phase != driver.Paused {
+				d.end(driver.Shutdown)
+			}
+			return nil
+		case driver.Pause:
+			return d.turn(driver.Running, driver.Paused)
+		case driver.Resume:
+			return d.turn(driver.Paused, driver.Running)
 		}
-		return nil
+		return errors.New("unknown act")
 	})
+}
+
+// turn moves the guest from one phase to another; one that is in neither stays.
+func (d *Driver) turn(from, to driver.Phase) error {
+	if d.state.Phase == from {
+		d.state.Phase = to
+		d.changed()
+	}
+	return nil
 }
 
 // Agent implements driver.Driver.

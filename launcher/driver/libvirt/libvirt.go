@@ -178,7 +178,7 @@ func (d *Driver) Define(_ context.Context, xml string) error {
 }
 
 // Start implements driver.Driver.
-func (d *Driver) Start(ctx context.Context) error {
+func (d *Driver) Start(ctx context.Context, first driver.Phase) error {
 	s, err := d.State(ctx)
 	if err != nil {
 		return err
@@ -194,7 +194,11 @@ func (d *Driver) Start(ctx context.Context) error {
 	d.mu.Lock()
 	d.started = time.Now()
 	d.mu.Unlock()
-	return d.failed("starting the guest", dom.Create())
+	flags := libvirtgo.DOMAIN_NONE
+	if first == driver.Paused {
+		flags = libvirtgo.DOMAIN_START_PAUSED
+	}
+	return d.failed("starting the guest", dom.CreateWithFlags(flags))
 }
 
 // Stop implements driver.Driver.
@@ -221,9 +225,21 @@ func (d *Driver) Act(_ context.Context, act driver.Act) error {
 	switch act {
 	case driver.PressPower:
 		return d.failed("pressing the power button", dom.ShutdownFlags(libvirtgo.DOMAIN_SHUTDOWN_ACPI_POWER_BTN))
+	case driver.Pause:
+		return d.failed("pausing the guest", dom.Suspend())
+	case driver.Resume:
+		return d.failed("resuming the guest", resume(dom))
 	default:
 		return fmt.Errorf("asking the guest: unknown act %d", act)
 	}
+}
+
+// resume lets a paused domain go on; libvirt refuses to with one that runs.
+func resume(dom *libvirtgo.Domain) error {
+	if state, _, err := dom.GetState(); err != nil || state == libvirtgo.DOMAIN_RUNNING {
+		return err
+	}
+	return dom.Resume()
 }
 
 // domain returns the one domain; nil: it was not defined.
