@@ -27,6 +27,7 @@ func nodeSelector(vmi *v1.VirtualMachineInstance, cfg config.Config) map[string]
 	if cpu != nil && cpu.Realtime != nil {
 		out[v1.RealtimeLabel] = "true"
 	}
+	selectHyperv(out, vmi, cfg)
 	if !namedModel(cpu) {
 		return out
 	}
@@ -37,6 +38,34 @@ func nodeSelector(vmi *v1.VirtualMachineInstance, cfg config.Config) map[string]
 		}
 	}
 	return out
+}
+
+// hypervStrict is the feature gate that sends guests to nodes whose KVM has every enlightenment that they ask for.
+const hypervStrict = "HypervStrictCheck"
+
+func selectHyperv(out map[string]string, vmi *v1.VirtualMachineInstance, cfg config.Config) {
+	f := vmi.Spec.Domain.Features
+	if f == nil || f.Hyperv == nil {
+		return
+	}
+	h := f.Hyperv
+	has := func(s *v1.FeatureState) bool { return s != nil && (s.Enabled == nil || *s.Enabled) }
+	if has(h.EVMCS) {
+		out[v1.CPUModelVendorLabel+"Intel"] = "true"
+	}
+	if !cfg.Enabled(hypervStrict) {
+		return
+	}
+	for name, asked := range map[string]bool{
+		"vpindex": has(h.VPIndex), "runtime": has(h.Runtime), "reset": has(h.Reset), "synic": has(h.SyNIC), "frequencies": has(h.Frequencies),
+		"reenlightenment": has(h.Reenlightenment), "ipi": has(h.IPI),
+		"synictimer": h.SyNICTimer != nil && (h.SyNICTimer.Enabled == nil || *h.SyNICTimer.Enabled),
+		"tlbflush":   h.TLBFlush != nil && (h.TLBFlush.Enabled == nil || *h.TLBFlush.Enabled),
+	} {
+		if asked {
+			out[v1.HypervLabel+name] = "true"
+		}
+	}
 }
 
 func namedModel(c *v1.CPU) bool {

@@ -32,7 +32,7 @@ func Render(vmi *v1.VirtualMachineInstance, cfg config.Config, image string, cla
 	if err := supported(vmi); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(*v1.VirtualMachineInstance, config.Config) error{supportedHostDisks, supportedMetrics} {
+	for _, check := range []func(*v1.VirtualMachineInstance, config.Config) error{supportedHostDisks, supportedMetrics, supportedNUMA} {
 		if err := check(vmi, cfg); err != nil {
 			return nil, err
 		}
@@ -117,8 +117,8 @@ func spec(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.PodSpec {
 func podSecurity(cfg config.Config) *k8sv1.PodSecurityContext {
 	user, yes := int64(guestv1.User), true
 	profile := k8sv1.SeccompProfile{Type: k8sv1.SeccompProfileTypeRuntimeDefault}
-	if cfg.Seccomp != "" {
-		profile = k8sv1.SeccompProfile{Type: k8sv1.SeccompProfileTypeLocalhost, LocalhostProfile: &cfg.Seccomp}
+	if cfg.Seccomp != nil {
+		profile = *cfg.Seccomp
 	}
 	return &k8sv1.PodSecurityContext{
 		RunAsUser:      &user,

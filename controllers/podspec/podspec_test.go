@@ -32,6 +32,9 @@ func emulated() config.Config {
 		DeveloperConfiguration:    &v1.DeveloperConfiguration{UseEmulation: true, NodeSelectors: map[string]string{"guests": "yes"}},
 		NetworkConfiguration:      &v1.NetworkConfiguration{NetworkInterface: "masquerade"},
 		ArchitectureConfiguration: &v1.ArchConfiguration{DefaultArchitecture: "amd64"},
+		SeccompConfiguration: &v1.SeccompConfiguration{VirtualMachineInstanceProfile: &v1.VirtualMachineInstanceProfile{
+			CustomProfile: &v1.CustomProfile{RuntimeDefaultProfile: true},
+		}},
 		PermittedHostDevices: &v1.PermittedHostDevices{
 			PciHostDevices:  []v1.PciHostDevice{{ResourceName: "vendor.example/nic", ExternalResourceProvider: true}},
 			MediatedDevices: []v1.MediatedHostDevice{{ResourceName: "vendor.example/card", ExternalResourceProvider: true}},

@@ -2,6 +2,8 @@ package podspec
 
 import (
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/config"
 )
 
 // UnsupportedError says which field of a VMI asks for something that can't be rendered.
@@ -39,6 +41,17 @@ func supportedMachine(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		}
 	}
 	return nil
+}
+
+// supportedNUMA wants somebody to have seen to the call that binds memory to a NUMA cell: the default profiles of container
+// runtimes refuse it to who has no capability, and QEMU would only say that it isn't permitted.
+func supportedNUMA(vmi *v1.VirtualMachineInstance, cfg config.Config) error {
+	c := vmi.Spec.Domain.CPU
+	if c == nil || c.NUMA == nil || c.NUMA.GuestMappingPassthrough == nil || cfg.Seccomp != nil {
+		return nil
+	}
+	return &UnsupportedError{"spec.domain.cpu.numa.guestMappingPassthrough", "needs a seccomp profile that permits mbind: the administrator must name one in " +
+		"spec.configuration.seccompConfiguration.virtualMachineInstanceProfile.customProfile.localhostProfile of the KubeVirt"}
 }
 
 // keepsVariables tells whether the firmware's variables must outlive the Pod.

@@ -40,8 +40,11 @@ type Config struct {
 	SMBIOS v1.SMBiosConfiguration
 	// RuntimeClass is that of launcher Pods; empty: the cluster's default.
 	RuntimeClass string
-	// Seccomp is the profile of launcher Pods on their nodes, as a Pod names it; empty: the container runtime's own.
-	Seccomp string
+	// Seccomp is the profile of launcher Pods that the administrator has chosen; nil: none, so that it is the container
+	// runtime's own.
+	Seccomp *k8sv1.SeccompProfile
+	// AlignCPUs gives a VMI that isolates QEMU's threads an even number of CPUs.
+	AlignCPUs bool
 	// ObsoleteCPUModels aren't offered as node labels.
 	ObsoleteCPUModels map[string]bool
 	// DevicesPerNode is how many of each device a node offers.
@@ -85,10 +88,12 @@ func From(kv *v1.KubeVirt) Config {
 	c.PermittedDevices = permitted(k.PermittedHostDevices)
 	setPtr(&c.BalloonPeriod, k.MemBalloonStatsPeriod)
 	c.KeepFreePages = k.VirtualMachineOptions != nil && k.VirtualMachineOptions.DisableFreePageReporting != nil
+	_, align := kv.Annotations[v1.EmulatorThreadCompleteToEvenParity]
 	c.developer(k.DeveloperConfiguration)
 	c.network(k.NetworkConfiguration)
 	c.smbios(k.SMBIOSConfig)
 	c.architecture(k)
+	c.AlignCPUs = align && c.Enabled("AlignCPUs")
 	return c
 }
 

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"testing"
 
 	k8sv1 "k8s.io/api/core/v1"
@@ -50,5 +51,36 @@ func TestTheCROverridesDefaults(t *testing.T) {
 		if got := c.Enabled(gate); got != want {
 			t.Errorf("gate %s: got %v, want %v", gate, got, want)
 		}
+	}
+}
+
+func TestTheSeccompProfileOfLaunchers(t *testing.T) {
+	file := "profiles/launcher.json"
+	for name, tc := range map[string]struct {
+		profile *v1.CustomProfile
+		want    *k8sv1.SeccompProfile
+	}{
+		"none":          {nil, nil},
+		"an empty one":  {&v1.CustomProfile{}, nil},
+		"a file":        {&v1.CustomProfile{LocalhostProfile: &file}, &k8sv1.SeccompProfile{Type: "Localhost", LocalhostProfile: &file}},
+		"the runtime's": {&v1.CustomProfile{RuntimeDefaultProfile: true}, &k8sv1.SeccompProfile{Type: "RuntimeDefault"}},
+	} {
+		kv := &v1.KubeVirt{}
+		kv.Spec.Configuration.SeccompConfiguration = &v1.SeccompConfiguration{VirtualMachineInstanceProfile: &v1.VirtualMachineInstanceProfile{CustomProfile: tc.profile}}
+		if got := config.From(kv).Seccomp; !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestCPUsAreAlignedWhereTheGateIsOnToo(t *testing.T) {
+	kv := &v1.KubeVirt{}
+	kv.Annotations = map[string]string{v1.EmulatorThreadCompleteToEvenParity: ""}
+	if config.From(kv).AlignCPUs {
+		t.Error("aligned without the gate")
+	}
+	kv.Spec.Configuration.DeveloperConfiguration = &v1.DeveloperConfiguration{FeatureGates: []string{"AlignCPUs"}}
+	if !config.From(kv).AlignCPUs {
+		t.Error("not aligned")
 	}
 }

@@ -119,3 +119,18 @@ func TestAWatchdogIsThatOfItsMachine(t *testing.T) {
 		t.Errorf("on s390x: got %+v", got.WatchdogDevice)
 	}
 }
+
+func TestAnEvenNumberOfCPUsIsRecorded(t *testing.T) {
+	vm := &v1.VirtualMachine{}
+	vm.Spec.Template = &v1.VirtualMachineInstanceTemplateSpec{}
+	cfg := config.From(nil)
+	for _, isolated := range []bool{true, false} {
+		for _, align := range []bool{true, false} {
+			vm.Spec.Template.Spec.Domain.CPU = &v1.CPU{IsolateEmulatorThread: isolated}
+			cfg.AlignCPUs = align
+			if _, got := defaults.VMI(vm, cfg).Annotations[v1.EmulatorThreadCompleteToEvenParity]; got != (isolated && align) {
+				t.Errorf("isolated %v, aligned %v: annotated %v", isolated, align, got)
+			}
+		}
+	}
+}

@@ -23,6 +23,7 @@ func fill(vmi *v1.VirtualMachineInstance, cfg config.Config) {
 	}
 	fillMachine(&s.Domain, s.Architecture, cfg)
 	fillCPU(&s.Domain, cfg)
+	fillHyperv(&s.Domain)
 	fillMemory(&s.Domain)
 	fillVolumes(s)
 	Attach(s, cfg)

@@ -38,6 +38,9 @@ func VMI(vm *v1.VirtualMachine, cfg config.Config) *v1.VirtualMachineInstance {
 		vmi.Spec.StartStrategy = &paused
 	}
 	fill(vmi, cfg)
+	if c := vmi.Spec.Domain.CPU; cfg.AlignCPUs && c.IsolateEmulatorThread {
+		vmi.Annotations[v1.EmulatorThreadCompleteToEvenParity] = ""
+	}
 	return vmi
 }
 
