@@ -34,6 +34,7 @@ type tenant struct {
 	namespace  string
 	repo       *sourcetest.Repository
 	bundle     *v1alpha1.Bundle
+	config     *rest.Config
 	controller *Controller
 	writes     *atomic.Int64
 	now        time.Time
@@ -45,17 +46,9 @@ func start(t *testing.T) *tenant {
 	x := &tenant{Env: e, t: t, namespace: e.Namespace(t), repo: sourcetest.Serve(t), writes: &atomic.Int64{}, now: time.Now()}
 	install(t, e)
 	x.grant("configmaps", "services", "secrets", "persistentvolumeclaims")
-	cfg := account(t, e)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, x.writes} })
-	own, err := client.New(cfg, client.Options{Scheme: e.Client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.controller = &Controller{
-		client: own, live: own, status: apply.Applier{Client: own, Manager: fieldManager},
-		events: events.NewFakeRecorder(1000), builds: newBuilds(),
-		as: impersonating(cfg, client.Options{Scheme: e.Client.Scheme(), Mapper: own.RESTMapper()}),
-	}
+	x.config = account(t, e)
+	x.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, x.writes} })
+	x.controller = x.process(nil)
 	x.bundle = &v1alpha1.Bundle{
 		ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: "apps"},
 		Spec: v1alpha1.BundleSpec{
@@ -64,6 +57,24 @@ func start(t *testing.T) *tenant {
 		},
 	}
 	return x
+}
+
+// process returns a controller as it is after a start, whose requests go through wire; nil: as they are.
+func (x *tenant) process(wire func(http.RoundTripper) http.RoundTripper) *Controller {
+	x.t.Helper()
+	cfg := rest.CopyConfig(x.config)
+	if wire != nil {
+		cfg.Wrap(wire)
+	}
+	options := client.Options{Scheme: x.Client.Scheme(), Mapper: x.Client.RESTMapper()}
+	own, err := client.New(cfg, options)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return &Controller{
+		client: own, live: own, status: apply.Applier{Client: own, Manager: fieldManager},
+		events: events.NewFakeRecorder(1000), builds: newBuilds(), as: impersonating(cfg, options),
+	}
 }
 
 // install applies the manifests of the operator: the real rights of virt-bundles.

@@ -47,6 +47,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 		return nil, fmt.Errorf("acting as account %s/%s: %w", b.Namespace, account, err)
 	}
 	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b))}
+	r.releaser.Holds = c.holds
 	if b.DeletionTimestamp != nil {
 		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))
 	}
@@ -58,7 +59,26 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 }
 
 func owner(b *v1alpha1.Bundle) release.Owner {
-	return release.Owner{Group: "bundle.virtstack.io", Namespace: b.Namespace, Name: names.LabelValue(b.Name)}
+	return release.Owner{Group: release.BundleGroup, Namespace: b.Namespace, Name: names.LabelValue(b.Name)}
+}
+
+// holds tells whether the Bundle of an owner's labels is there and has the object in its inventory: each Bundle writes
+// down what it applies before it does.
+func (c *Controller) holds(ctx context.Context, other release.Owner, ref release.Ref) (bool, error) {
+	if other.Group != release.BundleGroup {
+		return true, nil
+	}
+	var all v1alpha1.BundleList
+	if err := c.live.List(ctx, &all, client.InNamespace(other.Namespace)); err != nil {
+		return false, err
+	}
+	for i := range all.Items {
+		b := &all.Items[i]
+		if owner(b) == other && b.Status.Inventory != nil {
+			return slices.ContainsFunc(b.Status.Inventory.Entries, func(e v1alpha1.ResourceRef) bool { return e.ID == ref.ID() }), nil
+		}
+	}
+	return false, nil
 }
 
 // built fills in revision and objects.

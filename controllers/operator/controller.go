@@ -74,7 +74,7 @@ func (c *Controller) releaser(kv *v1.KubeVirt) *release.Releaser {
 }
 
 func owner(kv *v1.KubeVirt) release.Owner {
-	return release.Owner{Group: "operator.virtstack.io", Namespace: kv.Namespace, Name: kv.Name}
+	return release.Owner{Group: release.OperatorGroup, Namespace: kv.Namespace, Name: kv.Name}
 }
 
 func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/fluxcd/pkg/ssa/utils"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // definitionsDeadline is how long new kinds may take to be served.
@@ -51,8 +50,7 @@ func split(objects []*unstructured.Unstructured) (definitions, rest []*unstructu
 func (r *Releaser) write(ctx context.Context, objects []*unstructured.Unstructured) error {
 	sort.Sort(ssa.SortableUnstructureds(objects))
 	for _, o := range objects {
-		err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))
-		if err != nil {
+		if err := r.take(ctx, o); err != nil {
 			return fmt.Errorf("applying: %w", failure(RefOf(o), cause(err)))
 		}
 	}

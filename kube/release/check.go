@@ -58,9 +58,6 @@ func (r Refusals) Final() bool {
 	})
 }
 
-// ErrOwned says that an object belongs to another owner.
-var ErrOwned = errors.New("it belongs to another Bundle")
-
 // Changes are what has to be written to bring a release about.
 type Changes struct {
 	// write is needed now; later could not be checked before its kind or namespace, part of the same release, exists.
@@ -161,8 +158,8 @@ func (r *Releaser) check(ctx context.Context, o *unstructured.Unstructured) resu
 		return result{err: cause(err)}
 	}
 	if live != nil {
-		if has := r.owner.of(live); has.Name != "" && has != r.owner {
-			return result{err: fmt.Errorf("%w: %s/%s", ErrOwned, has.Namespace, has.Name)}
+		if err := r.free(ctx, live); err != nil {
+			return result{err: err}
 		}
 	}
 	return result{changed: entry.Action != ssa.UnchangedAction}

@@ -34,6 +34,9 @@ func (o Owner) of(obj client.Object) Owner {
 
 // Releaser applies the releases of one owner with one field manager and the rights of its client.
 type Releaser struct {
+	// Holds says whether another owner still claims an object; nil: its labels say so.
+	Holds Holds
+
 	client  client.Client
 	manager string
 	owner   Owner

@@ -40,8 +40,9 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 	case u.GetDeletionTimestamp() != nil:
 		return false, nil
 	}
-	uid := u.GetUID()
-	err = r.client.Delete(ctx, u, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	// As it was seen: it may be another owner's a moment later.
+	uid, version := u.GetUID(), u.GetResourceVersion()
+	err = r.client.Delete(ctx, u, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil
 	}

@@ -1,0 +1,91 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Groups of owners.
+const (
+	BundleGroup   = "bundle.virtstack.io"
+	OperatorGroup = "operator.virtstack.io"
+)
+
+// ErrOwned says that an object belongs to another owner.
+var ErrOwned = errors.New("it belongs to another owner")
+
+// Owned is the error of an object that belongs to another owner.
+type Owned struct{ By Owner }
+
+func (o *Owned) Error() string {
+	who := "another Bundle"
+	if o.By.Group == OperatorGroup {
+		who = "the components of KubeVirt"
+	}
+	return fmt.Sprintf("it belongs to %s: %s/%s; take it out of one of the two", who, o.By.Namespace, o.By.Name)
+}
+
+// Is makes it an ErrOwned.
+func (o *Owned) Is(target error) bool { return target == ErrOwned }
+
+// Holds tells whether an owner still claims an object that carries its labels: labels outlive who has let an object go.
+type Holds func(context.Context, Owner, Ref) (bool, error)
+
+// others returns the owners beside r's that an object says it has.
+func (r *Releaser) others(obj client.Object) []Owner {
+	var all []Owner
+	for _, group := range []string{BundleGroup, OperatorGroup, r.owner.Group} {
+		has := Owner{Group: group}.of(obj)
+		if has.Name != "" && has != r.owner {
+			all = append(all, has)
+		}
+	}
+	return all
+}
+
+// free returns an Owned error for an object that somebody else claims.
+func (r *Releaser) free(ctx context.Context, live *unstructured.Unstructured) error {
+	for _, other := range r.others(live) {
+		held, err := true, error(nil)
+		if r.Holds != nil {
+			held, err = r.Holds(ctx, other, RefOf(live))
+		}
+		if err != nil {
+			return fmt.Errorf("asking whether %s/%s still claims it: %w", other.Namespace, other.Name, err)
+		}
+		if held {
+			return &Owned{other}
+		}
+	}
+	return nil
+}
+
+// taking are locks on objects by their IDs: who is to own an object is asked and written as one, so that of two owners
+// in this process that find it free one gets it.
+var taking [64]sync.Mutex
+
+// take writes an object unless it is somebody else's by now.
+func (r *Releaser) take(ctx context.Context, o *unstructured.Unstructured) error {
+	id := fnv.New32a()
+	_, _ = id.Write([]byte(RefOf(o).ID())) // never fails
+	lock := &taking[id.Sum32()%uint32(len(taking))]
+	lock.Lock()
+	defer lock.Unlock()
+	live := RefOf(o).empty()
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(o), live)
+	if err == nil {
+		err = r.free(ctx, live)
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return err
+	}
+	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))
+}
