@@ -58,6 +58,7 @@ func command() *cobra.Command {
 				return build.All(ctx, d, out)
 			}),
 		up, down,
+		sub("restart NAME", "Kill a program of the control plane, such as kube-apiserver, and start it again", cobra.ExactArgs(1), restart),
 		sub("check", "Say what a stopped cluster left behind; fails if there is anything", cobra.NoArgs,
 			func(_ context.Context, d layout.Dir, out io.Writer, _ []string) error { return check(d, out) }),
 		sub("import IMAGE.tar...", "Import OCI archives into every node, and into those that start later", cobra.MinimumNArgs(1), importImages),

@@ -36,7 +36,7 @@ type Act int
 
 // Acts of this protocol version.
 const (
-	// PressPower presses the ACPI power button.
+	// PressPower presses the ACPI power button. It fails with a paused guest, which can't hear it.
 	PressPower Act = iota + 1
 	// Pause stops the CPUs; those of a paused guest stand still already.
 	Pause

@@ -37,7 +37,9 @@ func startsPaused(t *testing.T, d Driver) {
 	if err := d.Start(t.Context(), driver.Running); err == nil {
 		t.Error("a paused guest was started again")
 	}
-	must(t, d.Act(t.Context(), driver.PressPower)) // nobody hears it
+	if err := d.Act(t.Context(), driver.PressPower); err == nil {
+		t.Error("a paused guest heard the power button")
+	}
 	want(t, d, driver.Paused, driver.NotEnded)
 	must(t, d.Act(t.Context(), driver.Resume))
 	await(t, d, driver.Running)

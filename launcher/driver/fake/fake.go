@@ -147,10 +147,7 @@ func (d *Driver) Act(_ context.Context, act driver.Act) error {
 		}
 		switch act {
 		case driver.PressPower:
-			if !d.deaf && len(d.guest.Devices.Disks) > 0 && d.state.Phase != driver.Paused {
-				d.end(driver.Shutdown)
-			}
-			return nil
+			return d.press()
 		case driver.Pause:
 			return d.turn(driver.Running, driver.Paused)
 		case driver.Resume:
@@ -158,6 +155,16 @@ func (d *Driver) Act(_ context.Context, act driver.Act) error {
 		}
 		return errors.New("unknown act")
 	})
+}
+
+func (d *Driver) press() error {
+	if d.state.Phase == driver.Paused {
+		return errors.New("it is paused")
+	}
+	if !d.deaf && len(d.guest.Devices.Disks) > 0 {
+		d.end(driver.Shutdown)
+	}
+	return nil
 }
 
 // turn moves the guest from one phase to another; one that is in neither stays.

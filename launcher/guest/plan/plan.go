@@ -78,6 +78,9 @@ func stop(now time.Time, s Seen) Plan {
 		p.Recheck = now.Add(PressEvery) // if that fails
 		return p
 	}
+	if s.State.Phase == driver.Paused { // it hears nothing until it goes on
+		return Plan{Recheck: deadline}
+	}
 	next := s.Pressed.Add(PressEvery)
 	var p Plan
 	if !now.Before(next) {

@@ -16,6 +16,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 func TestFor(t *testing.T) {
+	paused := driver.State{Phase: driver.Paused}
 	running, ended := driver.State{Phase: driver.Running}, func(w driver.Why) driver.State { return driver.State{Phase: driver.Ended, Why: w} }
 	for name, tc := range map[string]struct {
 		seen    plan.Seen
@@ -30,6 +31,8 @@ func TestFor(t *testing.T) {
 		"pressed just now":        {plan.Seen{State: running, StopSince: ago(2 * time.Second), Pressed: ago(2 * time.Second), Grace: time.Minute}, "[]", now.Add(3 * time.Second)},
 		"deadline is near":        {plan.Seen{State: running, StopSince: ago(9 * time.Second), Pressed: ago(time.Second), Grace: 10 * time.Second}, "[]", now.Add(time.Second)},
 		"deaf":                    {plan.Seen{State: running, StopSince: ago(time.Minute), Pressed: now, Grace: time.Minute}, "[destroying the guest: it did not shut down within 1m0s]", now.Add(5 * time.Second)},
+		"paused":                  {plan.Seen{State: paused, StopSince: ago(9 * time.Second), Grace: time.Minute}, "[]", now.Add(51 * time.Second)},
+		"paused too long":         {plan.Seen{State: paused, StopSince: ago(time.Minute), Grace: time.Minute}, "[destroying the guest: it did not shut down within 1m0s]", now.Add(5 * time.Second)},
 		"no grace":                {plan.Seen{State: running, StopSince: now}, "[destroying the guest: it did not shut down within 0s]", now.Add(5 * time.Second)},
 		"shut down":               {plan.Seen{Wanted: true, State: ended(driver.Shutdown)}, "[exiting with 0: the guest shut down]", time.Time{}},
 		"destroyed on request":    {plan.Seen{StopSince: now, State: ended(driver.Destroyed)}, "[exiting with 0: the guest was stopped]", time.Time{}},

@@ -156,8 +156,9 @@ func running(now time.Time, s Seen) Plan {
 		p.Recheck = now.Add(PressEvery)
 		return p
 	}
-	// A launcher whose Pod is deleted goes on asking by itself, at a pace that guests can bear.
-	if asked := s.Guest.GetPhase() == guestv1.State_PHASE_SHUTTING_DOWN; !asked || s.Pod.DeletionTimestamp == nil {
+	// A launcher whose Pod is deleted goes on asking by itself, at a pace that guests can bear. A paused guest hears nothing.
+	asked, paused := s.Guest.GetPhase() == guestv1.State_PHASE_SHUTTING_DOWN, s.Guest.GetPhase() == guestv1.State_PHASE_PAUSED
+	if !paused && (!asked || s.Pod.DeletionTimestamp == nil) {
 		p.Actions = []Action{Press{s.Pod, !asked}}
 	}
 	p.Recheck = now.Add(PressEvery)
