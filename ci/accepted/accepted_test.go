@@ -142,9 +142,10 @@ func facts(vmi *v1.VirtualMachineInstance) domain.Facts {
 	if fw := vmi.Spec.Domain.Firmware; fw.KernelBoot != nil && fw.KernelBoot.Container != nil { // defaults give every machine one
 		f.Kernel = domain.Kernel{Kernel: guestv1.KernelDir + fw.KernelBoot.Container.KernelPath}
 	}
+	block := claims(vmi)
 	for i, v := range vmi.Spec.Volumes {
 		at := path.Join(guestv1.DiskDir, "disk"+string(rune('a'+i%26)))
-		f.Sources[v.Name] = domain.Source{Path: at, Format: domain.Raw, DirectIO: true}
+		f.Sources[v.Name] = domain.Source{Path: at, Format: domain.Raw, DirectIO: true, Block: block[storage.Claim(&v)], Blocks: domain.Blocks{Logical: 512, Physical: 4096}}
 	}
 	for _, n := range vmi.Spec.Domain.Devices.Interfaces {
 		address := n.MacAddress

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "kubevirt.io/api/core/v1"
 
@@ -28,7 +29,22 @@ func supportedDevices(vmi *v1.VirtualMachineInstance, cfg config.Config, claims 
 	if size.HasTPM(d) && d.TPM.Persistent != nil && *d.TPM.Persistent {
 		return &UnsupportedError{path + ".tpm.persistent", "true: must be false or left out: what outlives the Pod needs a claim of its own, which is not supported yet"}
 	}
+	if err := supportedLUNs(vmi, claims); err != nil {
+		return err
+	}
 	return supportedFilesystems(vmi, claims)
+}
+
+// supportedLUNs wants a device behind each LUN, to which the guest's commands go.
+func supportedLUNs(vmi *v1.VirtualMachineInstance, claims Claims) error {
+	for i, d := range vmi.Spec.Domain.Devices.Disks {
+		j := slices.IndexFunc(vmi.Spec.Volumes, func(v v1.Volume) bool { return v.Name == d.Name })
+		if d.LUN == nil || j < 0 || claims[storage.Claim(&vmi.Spec.Volumes[j])] {
+			continue
+		}
+		return &UnsupportedError{fmt.Sprintf("spec.domain.devices.disks[%d].lun", i), fmt.Sprintf("%q: its volume must be a claim with volumeMode Block: use disk for others", d.Name)}
+	}
+	return nil
 }
 
 func supportedDevice(field, resource string, claim *v1.ClaimRequest, cfg config.Config) error {

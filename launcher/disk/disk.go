@@ -61,7 +61,7 @@ func (d Dirs) Prepare(ctx context.Context, vmi *v1.VirtualMachineInstance) (map[
 		}
 		sources[v.Name] = s
 	}
-	return sources, nil
+	return sources, match(vmi, sources)
 }
 
 func badName(name string, path *field.Path) *field.Error {

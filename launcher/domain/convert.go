@@ -38,7 +38,7 @@ func Convert(vmi *v1.VirtualMachineInstance, facts Facts) (*libvirtxml.Domain, e
 	}
 	d.MemoryBacking = c.memoryBacking()
 	d.VCPU, d.VCPUs = c.vcpus()
-	d.IOThreads = c.ioThreads(d.Devices.Disks)
+	d.IOThreads = c.ioThreads(d.Devices)
 	d.CPUTune, d.NUMATune = c.cpuTune(d.IOThreads), c.numaTune()
 	if d.VCPU != nil {
 		d.CPU.Numa = c.numa(d.MemoryBacking, d.VCPU.Value)

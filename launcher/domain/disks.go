@@ -20,6 +20,13 @@ var targetPrefix = map[v1.DiskBus]string{
 	v1.DiskBusVirtio: "vd", v1.DiskBusSATA: "sd", v1.DiskBusSCSI: "sd", v1.DiskBusUSB: "sd",
 }
 
+// busesOf are the buses that a kind of device is found on. A LUN takes commands of SCSI, which no other bus carries.
+var busesOf = map[string][]v1.DiskBus{
+	"disk":  {v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB, v1.DiskBusVirtio},
+	"cdrom": {v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB},
+	"lun":   {v1.DiskBusSCSI},
+}
+
 // DiskTargets returns the device name in the guest (such as vda) of each disk of a domain that Convert made, by the
 // disk's name in the spec.
 func DiskTargets(d *libvirtxml.Domain) map[string]string {
@@ -38,6 +45,9 @@ func (c *converter) disks() []libvirtxml.DomainDisk {
 		path := c.path.Child("devices", "disks").Index(i)
 		if d, ok := c.disk(disk, path); ok {
 			d.Target.Dev = targets.next(disk.Name, targetPrefix[v1.DiskBus(d.Target.Bus)])
+			if d.Target.Bus == string(v1.DiskBusSCSI) {
+				d.Address = onSCSI(d.Target.Dev)
+			}
 			l = append(l, d)
 		}
 	}
@@ -64,8 +74,9 @@ func (c *converter) attach(d *libvirtxml.DomainDisk, disk *v1.Disk, path *field.
 	bus, readOnly := v1.DiskBus(""), false
 	switch {
 	case disk.LUN != nil:
-		c.refuse(field.Forbidden(path.Child("lun"), "not supported yet: use disk or cdrom"))
-		return
+		c.lun(disk, path)
+		d.Device, path = "lun", path.Child("lun")
+		bus, readOnly = disk.LUN.Bus, disk.LUN.ReadOnly
 	case disk.CDRom != nil:
 		d.Device, path = "cdrom", path.Child("cdrom")
 		bus, readOnly = disk.CDRom.Bus, on(disk.CDRom.ReadOnly)
@@ -73,16 +84,14 @@ func (c *converter) attach(d *libvirtxml.DomainDisk, disk *v1.Disk, path *field.
 	case disk.Disk != nil:
 		path = path.Child("disk")
 		bus, readOnly = disk.Disk.Bus, disk.Disk.ReadOnly
-		if disk.Disk.PciAddress != "" {
-			c.refuse(field.Forbidden(path.Child("pciAddress"), "not supported yet: leave it out"))
-		}
+		d.Address = c.pciAddress(disk.Disk.PciAddress, path.Child("pciAddress"))
 	}
-	if bus == "" {
+	buses := busesOf[d.Device]
+	switch {
+	case bus == "" && slices.Contains(buses, c.arch.diskBus):
 		bus = c.arch.diskBus
-	}
-	buses := []v1.DiskBus{v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB, v1.DiskBusVirtio}
-	if d.Device == "cdrom" {
-		buses = buses[:3]
+	case bus == "":
+		bus = v1.DiskBusSCSI
 	}
 	if !slices.Contains(buses, bus) {
 		c.refuse(field.NotSupported(path.Child("bus"), bus, buses))
@@ -120,44 +129,47 @@ func (c *converter) drive(d *libvirtxml.DomainDisk, disk *v1.Disk, path *field.P
 	if disk.ErrorPolicy != nil {
 		d.Driver.ErrorPolicy = string(*disk.ErrorPolicy)
 	}
-	if d.Device == "disk" && d.ReadOnly == nil {
+	if d.Device != "cdrom" && d.ReadOnly == nil {
 		d.Driver.Discard = "unmap"
 	}
-	if disk.Shareable != nil && *disk.Shareable {
-		d.Shareable, d.Driver.Cache = &libvirtxml.DomainDiskShareable{}, string(v1.CacheNone)
+	if isShareable(disk) {
+		d.Shareable = &libvirtxml.DomainDiskShareable{}
 	}
-	d.BlockIO = c.blocks(disk.BlockSize, path.Child("blockSize"))
+	d.BlockIO = c.blocks(d, disk.BlockSize, path.Child("blockSize"))
 	if many := c.spec().Devices.BlockMultiQueue; many != nil && *many && d.Target.Bus == string(v1.DiskBusVirtio) {
-		sockets, cores, threads := c.topology()
-		d.Driver.Queues = ptr(uint(min(uint64(sockets)*uint64(cores)*uint64(threads), maxVCPUs)))
+		d.Driver.Queues = ptr(c.queues())
 	}
-	if disk.Cache == v1.CacheNone && !src.DirectIO {
+	switch {
+	case isShareable(disk) && d.Driver.Cache != string(v1.CacheNone):
+		c.refuse(field.Invalid(path.Child("cache"), disk.Cache, "must be none for a disk that others write to as well"))
+	case isShareable(disk) && !src.DirectIO:
+		c.refuse(field.Invalid(path.Child("shareable"), true, "needs direct IO, which this volume's filesystem hasn't"))
+	case d.Driver.Cache == string(v1.CacheNone) && !src.DirectIO:
 		c.refuse(field.Invalid(path.Child("cache"), disk.Cache, "must be writethrough or writeback: this volume's filesystem has no direct IO"))
 	}
 }
 
-// blocks are the sizes that the guest is told the disk works in.
-func (c *converter) blocks(b *v1.BlockSize, path *field.Path) *libvirtxml.DomainDiskBlockIO {
-	switch {
-	case b == nil, b.Custom == nil && (b.MatchVolume == nil || !on(b.MatchVolume.Enabled)):
-		return nil
-	case b.Custom == nil:
-		c.refuse(field.Forbidden(path.Child("matchVolume"), "not supported yet: give the sizes in custom"))
-		return nil
+// queues are as many as vCPUs.
+func (c *converter) queues() uint {
+	sockets, cores, threads := c.topology()
+	return uint(min(uint64(sockets)*uint64(cores)*uint64(threads), maxVCPUs))
+}
+
+// lun refuses what can't take the commands that a LUN passes on.
+func (c *converter) lun(disk *v1.Disk, path *field.Path) {
+	if disk.Serial != "" {
+		c.refuse(field.Forbidden(path.Child("serial"), "must be left out for a lun: the guest asks the device itself"))
 	}
-	size := b.Custom
-	for _, s := range []struct {
-		name  string
-		bytes uint
-	}{{"logical", size.Logical}, {"physical", size.Physical}} {
-		if s.bytes < 512 || s.bytes > 2<<20 || s.bytes&(s.bytes-1) != 0 {
-			c.refuse(field.Invalid(path.Child("custom", s.name), s.bytes, "must be a power of 2 from 512 to 2097152 bytes"))
-		}
+	path = path.Child("lun")
+	if disk.LUN.Reservation {
+		c.refuse(field.Forbidden(path.Child("reservation"), "not supported yet: leave it out"))
 	}
-	return &libvirtxml.DomainDiskBlockIO{
-		LogicalBlockSize: size.Logical, PhysicalBlockSize: size.Physical, DiscardGranularity: size.DiscardGranularity,
+	if src, found := c.facts.Sources[disk.Name]; found && !src.Block {
+		c.refuse(field.Invalid(path, disk.Name, "must be a claim with volumeMode Block: commands go to the device itself; use disk for others"))
 	}
 }
+
+func isShareable(disk *v1.Disk) bool { return disk.Shareable != nil && *disk.Shareable }
 
 func (c *converter) hasVolume(name string) bool {
 	return slices.ContainsFunc(c.vmi.Spec.Volumes, func(v v1.Volume) bool { return v.Name == name })
@@ -167,7 +179,7 @@ func cache(disk *v1.Disk, src Source) string {
 	switch {
 	case disk.Cache != "":
 		return string(disk.Cache)
-	case src.DirectIO:
+	case src.DirectIO, isShareable(disk):
 		return string(v1.CacheNone)
 	default:
 		return string(v1.CacheWriteThrough)
@@ -233,6 +245,17 @@ func (t *targets) next(disk, prefix string) string {
 			return name
 		}
 	}
+}
+
+// onSCSI is the place of a disk on the one SCSI bus: libvirt's own would need another bus for every seventh.
+func onSCSI(target string) *libvirtxml.DomainAddress {
+	unit := uint(0)
+	for _, letter := range target[len("sd"):] {
+		unit = unit*26 + uint(letter-'a') + 1
+	}
+	return &libvirtxml.DomainAddress{Drive: &libvirtxml.DomainAddressDrive{
+		Controller: ptr(uint(0)), Bus: ptr(uint(0)), Target: ptr(uint(0)), Unit: ptr(unit - 1),
+	}}
 }
 
 // letters counts a, b, …, z, aa, ab, …

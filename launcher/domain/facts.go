@@ -62,6 +62,13 @@ type Source struct {
 	ReadOnly bool
 	// DirectIO is set where Path can be opened with O_DIRECT.
 	DirectIO bool
+	// Blocks are found out for disks that are to have those of their volume.
+	Blocks Blocks
+}
+
+// Blocks are the sizes in bytes that a device, or a file system, works in; 0: it doesn't say.
+type Blocks struct {
+	Logical, Physical, Discard uint
 }
 
 // Interface is what was prepared for one network interface of the guest.

@@ -169,7 +169,7 @@ func (p *pool) take(resource string, path *field.Path) libvirtxml.DomainHostdev 
 
 func (c *converter) pci(address string, path *field.Path) libvirtxml.DomainHostdev {
 	d := libvirtxml.DomainHostdev{Managed: "no", SubsysPCI: &libvirtxml.DomainHostdevSubsysPCI{}}
-	if a := c.nicAddress(address, path); a != nil {
+	if a := c.pciAddress(address, path); a != nil {
 		d.SubsysPCI.Source = &libvirtxml.DomainHostdevSubsysPCISource{Address: a.PCI}
 	}
 	return d

@@ -69,7 +69,7 @@ func (c *converter) nic(nic *v1.Interface, path *field.Path) libvirtxml.DomainIn
 		Model:   &libvirtxml.DomainInterfaceModel{Type: c.model(nic, path)},
 		Boot:    bootOrder(nic.BootOrder),
 		Alias:   c.alias(nic.Name, path.Child("name")),
-		Address: c.nicAddress(nic.PciAddress, path.Child("pciAddress")),
+		Address: c.pciAddress(nic.PciAddress, path.Child("pciAddress")),
 	}
 	if fact.MTU > 0 {
 		d.MTU = &libvirtxml.DomainInterfaceMTU{Size: fact.MTU}
@@ -109,8 +109,8 @@ func (c *converter) mac(text string, path *field.Path) string {
 	return address
 }
 
-// nicAddress is where the guest finds the device; a spec says it as domain:bus:slot.function in hexadecimal.
-func (c *converter) nicAddress(text string, path *field.Path) *libvirtxml.DomainAddress {
+// pciAddress is where the guest finds the device; a spec says it as domain:bus:slot.function in hexadecimal.
+func (c *converter) pciAddress(text string, path *field.Path) *libvirtxml.DomainAddress {
 	if text == "" {
 		return nil
 	}

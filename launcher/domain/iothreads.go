@@ -10,8 +10,10 @@ import (
 const threadsPerCPU = 2
 
 // ioThreads gives virtio disks threads for their IO and returns how many the guest has: 0 leaves IO to QEMU's main
-// thread. Threads are counted from 1: first those that disks share in turn, then one for each disk with its own.
-func (c *converter) ioThreads(disks []libvirtxml.DomainDisk) uint {
+// thread. Threads are counted from 1: first those that disks share in turn, then one for each disk with its own. A SCSI
+// bus is one device for all that is on it, and has the first thread if one of its disks wants its own.
+func (c *converter) ioThreads(devices *libvirtxml.DomainDeviceList) uint {
+	disks := devices.Disks
 	own := map[string]bool{} // by alias
 	for _, d := range c.spec().Devices.Disks {
 		if d.DedicatedIOThread != nil && *d.DedicatedIOThread {
@@ -28,6 +30,8 @@ func (c *converter) ioThreads(disks []libvirtxml.DomainDisk) uint {
 	var alone, together []*libvirtxml.DomainDisk
 	for i := range disks {
 		switch {
+		case disks[i].Target.Bus == string(v1.DiskBusSCSI) && own[disks[i].Alias.Name]:
+			c.threadSCSI(devices.Controllers)
 		case disks[i].Target.Bus != string(v1.DiskBusVirtio):
 		case own[disks[i].Alias.Name]:
 			alone = append(alone, &disks[i])
@@ -47,6 +51,15 @@ func (c *converter) ioThreads(disks []libvirtxml.DomainDisk) uint {
 		d.Driver.IOThread = ptr(shared + 1 + uint(i))
 	}
 	return shared + uint(len(alone))
+}
+
+// threadSCSI has the SCSI bus served by the first thread, with a queue for each vCPU.
+func (c *converter) threadSCSI(controllers []libvirtxml.DomainController) {
+	for i := range controllers {
+		if controllers[i].Type == "scsi" {
+			controllers[i].Driver = &libvirtxml.DomainControllerDriver{Queues: ptr(c.queues()), IOThread: 1}
+		}
+	}
 }
 
 // pool lets every virtio disk use all threads.

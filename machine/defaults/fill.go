@@ -202,7 +202,7 @@ func fillDisk(d *v1.Disk, bus v1.DiskBus) {
 	case d.Disk != nil && d.Disk.Bus == "":
 		d.Disk.Bus = bus
 	case d.LUN != nil && d.LUN.Bus == "":
-		d.LUN.Bus = bus
+		d.LUN.Bus = v1.DiskBusSCSI // no other takes its commands
 	case d.CDRom != nil:
 		fillCDRom(d.CDRom, bus)
 	}

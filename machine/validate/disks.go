@@ -11,6 +11,7 @@ import (
 
 var (
 	diskBuses     = []v1.DiskBus{v1.DiskBusVirtio, v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB}
+	lunBuses      = []v1.DiskBus{v1.DiskBusSCSI} // no other bus takes its commands
 	cdromBuses    = []v1.DiskBus{v1.DiskBusSATA, v1.DiskBusSCSI, v1.DiskBusUSB}
 	caches        = []v1.DriverCache{v1.CacheNone, v1.CacheWriteThrough, v1.CacheWriteBack}
 	ioModes       = []v1.DriverIO{v1.IONative, v1.IOThreads}
@@ -73,11 +74,17 @@ func disk(path *field.Path, d *v1.Disk, volume *v1.Volume, usual v1.DiskBus) fie
 		errs = append(errs, field.Invalid(path.Child("lun"), d.Name,
 			"must be of a volume with persistentVolumeClaim or dataVolume: use disk for others"))
 	}
+	if d.LUN != nil && d.Serial != "" {
+		errs = append(errs, field.Forbidden(path.Child("serial"), "must be left out for a lun: the guest asks the device itself"))
+	}
 	if volume != nil && volume.DownwardMetrics != nil && (d.Disk == nil || d.Disk.Bus != v1.DiskBusVirtio && d.Disk.Bus != "") {
 		errs = append(errs, field.Required(path.Child("disk", "bus"), "must be virtio for a volume with downwardMetrics"))
 	}
 	errs = append(errs, serial(path.Child("serial"), d.Serial)...)
 	errs = append(errs, oneOf(path.Child("cache"), d.Cache, caches)...)
+	if d.Shareable != nil && *d.Shareable && d.Cache != "" && d.Cache != v1.CacheNone {
+		errs = append(errs, field.Invalid(path.Child("cache"), string(d.Cache), "must be none for a shareable disk"))
+	}
 	errs = append(errs, oneOf(path.Child("io"), d.IO, ioModes)...)
 	if d.ErrorPolicy != nil {
 		errs = append(errs, oneOf(path.Child("errorPolicy"), *d.ErrorPolicy, errorPolicies)...)
@@ -99,7 +106,7 @@ func target(path *field.Path, d *v1.Disk) field.ErrorList {
 		}
 	}
 	if t := d.LUN; t != nil {
-		errs = append(errs, oneOf(path.Child("lun", "bus"), t.Bus, diskBuses)...)
+		errs = append(errs, oneOf(path.Child("lun", "bus"), t.Bus, lunBuses)...)
 	}
 	if t := d.CDRom; t != nil {
 		errs = append(errs, oneOf(path.Child("cdrom", "bus"), t.Bus, cdromBuses)...)

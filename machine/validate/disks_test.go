@@ -45,12 +45,24 @@ func TestDisksAndVolumes(t *testing.T) {
 }
 
 func TestDiskDevices(t *testing.T) {
+	lun := func(device string) string {
+		return `{domain: {devices: {disks: [{name: root}, {name: b, ` + device + `}]}}, volumes: [` + root + `, {name: b, persistentVolumeClaim: {claimName: b}}]}`
+	}
 	tables{
 		"default": {`{domain: {devices: {disks: [{name: root}]}}}`, nil},
 		"two":     {`{domain: {devices: {disks: [{name: root, disk: {}, cdrom: {}}]}}}`, []string{"domain.devices.disks[0] disk, cdrom"}},
 		"ide":     {`{domain: {devices: {disks: [{name: root, disk: {bus: ide}}]}}}`, []string{`domain.devices.disks[0].disk.bus "ide": supported values`}},
 		"drive":   {`{domain: {devices: {disks: [{name: root, cdrom: {bus: virtio}}]}}}`, []string{`domain.devices.disks[0].cdrom.bus "virtio"`}},
 		"lun":     {`{domain: {devices: {disks: [{name: root, lun: {bus: scsi}}]}}}`, []string{"domain.devices.disks[0].lun persistentVolumeClaim"}},
+		"two blocks": {`{domain: {devices: {disks: [{name: root, blockSize: {matchVolume: {}, custom: {logical: 512, physical: 512}}}]}}}`,
+			[]string{"domain.devices.disks[0].blockSize custom, matchVolume"}},
+		"lun on virtio": {lun("lun: {bus: virtio}"), []string{`domain.devices.disks[1].lun.bus "virtio": supported values: "scsi"`}},
+		"lun on sata":   {lun("lun: {bus: sata}"), []string{`domain.devices.disks[1].lun.bus "sata"`}},
+		"named lun":     {lun("serial: a, lun: {}"), []string{"domain.devices.disks[1].serial Forbidden"}},
+		"a lun":         {lun("lun: {}"), nil},
+		"shared":        {lun("shareable: true, cache: none, disk: {bus: virtio}"), nil},
+		"shared, cached": {lun("shareable: true, cache: writeback, disk: {bus: virtio}"),
+			[]string{`domain.devices.disks[1].cache "writeback": must be none for a shareable disk`}},
 		"sata":    {`{domain: {devices: {disks: [{name: root, disk: {bus: sata, readonly: true}}]}}}`, []string{"domain.devices.disks[0].disk.readonly sata"}},
 		"pci":     {`{domain: {devices: {disks: [{name: root, disk: {bus: virtio, pciAddress: "0000:81:01.0"}}]}}}`, nil},
 		"odd pci": {`{domain: {devices: {disks: [{name: root, disk: {bus: virtio, pciAddress: "81:01.0"}}]}}}`, []string{"domain.devices.disks[0].disk.pciAddress 0000:81:01.0"}},

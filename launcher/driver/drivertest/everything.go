@@ -41,7 +41,10 @@ spec:
       - {name: root.disk, serial: "0001", bootOrder: 2, dedicatedIOThread: true, blockSize: {custom: {logical: 512, physical: 4096, discardGranularity: 4096}}, disk: {bus: virtio}}
       - {name: data, cache: writeback, io: threads, errorPolicy: report, disk: {bus: virtio, readonly: true}}
       - {name: shared, shareable: true, disk: {bus: sata}}
-      - {name: block, disk: {bus: scsi}}
+      - {name: block, dedicatedIOThread: true, blockSize: {matchVolume: {}}, disk: {bus: scsi}}
+      - {name: lun, errorPolicy: enospace, lun: {bus: scsi}}
+      - {name: quorum, shareable: true, lun: {bus: scsi, readonly: true}}
+      - {name: far, disk: {bus: virtio, pciAddress: "0000:03:00.0"}}
       - {name: stick, disk: {bus: usb}}
       - {name: iso, cdrom: {bus: sata}}
       - {name: drive, cdrom: {bus: scsi, tray: open}}
@@ -70,7 +73,10 @@ func everything(t *testing.T, d Driver) {
 	dom, err := domain.Convert(vmi, domain.Facts{
 		Sources: map[string]domain.Source{
 			"root.disk": overlay, "data": file("data", domain.Raw), "shared": file("shared", domain.Raw), "stick": file("stick", domain.Raw), "iso": file("iso", domain.Raw),
-			"block": {Path: "/dev/virtstack/block", Block: true, Format: domain.Raw, DirectIO: true},
+			"block":  {Path: "/dev/virtstack/block", Block: true, Format: domain.Raw, DirectIO: true, Blocks: domain.Blocks{Logical: 512, Physical: 4096}},
+			"lun":    {Path: "/dev/virtstack/lun", Block: true, Format: domain.Raw, DirectIO: true},
+			"quorum": {Path: "/dev/virtstack/quorum", Block: true, Format: domain.Raw, DirectIO: true},
+			"far":    file("far", domain.Raw),
 		},
 		Interfaces: map[string]domain.Interface{
 			"fast":    {Tap: "tap0", MAC: "02:00:5e:00:53:01", MTU: 1450, Queues: 2},
