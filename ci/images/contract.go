@@ -13,6 +13,9 @@ import (
 // contractDeadline is far above what the suite takes on a busy machine, below a minute.
 const contractDeadline = 10 * time.Minute
 
+// goldens are the domains that the launcher makes of the VMIs of its tests.
+const goldens = "launcher/domain/testdata"
+
 // contract runs the suite that every driver of guests has to pass on the launcher image's libvirt.
 func (b *builder) contract(ctx context.Context) error {
 	if err := b.prepare(ctx); err != nil {
@@ -25,7 +28,8 @@ func (b *builder) contract(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, contractDeadline)
 	defer cancel()
 	start := time.Now()
-	if err := launcher.Contract(ctx, b.packages, binary, b.cache, b.log); err != nil {
+	suite := launcher.Suite{Binary: binary, Goldens: goldens}
+	if err := launcher.Contract(ctx, b.packages, suite, b.cache, b.log); err != nil {
 		return fmt.Errorf("the driver's contract on libvirt: %w", err)
 	}
 	fmt.Fprintf(b.log, "the driver's contract on libvirt: kept (%.1fs)\n", time.Since(start).Seconds())

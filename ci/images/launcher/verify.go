@@ -41,22 +41,28 @@ func Verify(ctx context.Context, packages debian.Extracted, binary, dir string) 
 	return err
 }
 
-// Contract lays the image out beneath dir and runs a Go test binary in it, where the libvirt and QEMU that it tests
-// are. It fails if a test fails or is skipped, or if there was none. It needs root, for mounts.
-func Contract(ctx context.Context, packages debian.Extracted, binary, dir string, log io.Writer) error {
+// Suite is a Go test binary, and the directory of golden domains that it reads.
+type Suite struct{ Binary, Goldens string }
+
+// Contract lays the image out beneath dir and runs a suite in it, where the libvirt and QEMU that it tests are. It fails
+// if a test fails or is skipped, or if there was none. It needs root, for mounts.
+func Contract(ctx context.Context, packages debian.Extracted, s Suite, dir string, log io.Writer) error {
 	base, err := Base(packages)
 	if err != nil {
 		return err
 	}
 	top := rootfs.New()
-	top.Copy("usr/bin/contract.test", binary, 0o755)
+	top.Copy("usr/bin/contract.test", s.Binary, 0o755)
+	if err := top.CopyDir("goldens", s.Goldens); err != nil {
+		return err
+	}
 	r, err := layOut(dir, base, top)
 	if err != nil {
 		return err
 	}
 	defer r.remove()
 	var out bytes.Buffer
-	if err := r.run(ctx, io.MultiWriter(log, &out), log, "/usr/bin/contract.test", "-test.v", "-test.timeout=0"); err != nil {
+	if err := r.run(ctx, io.MultiWriter(log, &out), log, "/usr/bin/contract.test", "-test.v", "-test.timeout=0", "-goldens=/goldens"); err != nil {
 		return err
 	}
 	return count(out.Bytes(), log)
