@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -26,6 +27,11 @@ const maxManifest = 32 << 20
 // sources are where manifests come from.
 type sources struct {
 	files, kustomizations []string
+}
+
+func (s *sources) flags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&s.files, "filename", "f", nil, "file or directory of manifests, - for the standard input; may be repeated")
+	cmd.Flags().StringArrayVarP(&s.kustomizations, "kustomize", "k", nil, "directory with a kustomization, built without the network; may be repeated")
 }
 
 // manifest is one object and where it is, or why it can't be read.
@@ -48,7 +54,7 @@ func (m manifest) String() string {
 // read returns the manifests of all sources in their order. The error is about a source that can't be read at all.
 func (s sources) read(stdin io.Reader) ([]manifest, error) {
 	if len(s.files)+len(s.kustomizations) == 0 {
-		return nil, errors.New("nothing to validate: give files with -f, or kustomizations with -k")
+		return nil, errors.New("no manifests: give files with -f, or kustomizations with -k")
 	}
 	var all []manifest
 	for _, name := range s.files {

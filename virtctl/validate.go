@@ -113,8 +113,7 @@ func validateCommand(e *environment) *cobra.Command {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{usage, err} })
-	cmd.Flags().StringArrayVarP(&in.files, "filename", "f", nil, "file or directory of manifests, - for the standard input; may be repeated")
-	cmd.Flags().StringArrayVarP(&in.kustomizations, "kustomize", "k", nil, "directory with a kustomization, built without the network; may be repeated")
+	in.flags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for lines that people read")
 	return cmd
 }

@@ -26,6 +26,12 @@ spec:
 // judged runs validate in a directory of files.
 func judged(t *testing.T, files map[string]string, stdin string, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	return ran(t, "validate", files, stdin, args...)
+}
+
+// ran runs a command in a directory of files.
+func ran(t *testing.T, verb string, files map[string]string, stdin string, args ...string) (code int, out, errOut string) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
@@ -38,7 +44,7 @@ func judged(t *testing.T, files map[string]string, stdin string, args ...string)
 	}
 	t.Chdir(dir)
 	var o, e bytes.Buffer
-	code = Run(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &o, ErrOut: &e}, append([]string{"virtctl", "validate"}, args...))
+	code = Run(t.Context(), genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &o, ErrOut: &e}, append([]string{"virtctl", verb}, args...))
 	return code, o.String(), e.String()
 }
 

@@ -1,0 +1,151 @@
+package virtctl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"virtstack.io/virtstack/gitops/build"
+	"virtstack.io/virtstack/gitops/policy"
+	"virtstack.io/virtstack/policies"
+)
+
+func lintCommand(e *environment) *cobra.Command {
+	var in, from sources
+	output, as := "", ""
+	cmd := &cobra.Command{
+		Use:   "lint (-f FILE | -k DIR)...",
+		Short: "Tell whether policies of admission would let manifests pass, without asking a cluster",
+		Long: "Tell whether policies of admission would let manifests pass, without asking a cluster: their CEL expressions are\n" +
+			"run by the API server's own code. The policies are all of this release's, or those of --policies; their parameters\n" +
+			"are the ConfigMaps that come with them, or those of the same name among the manifests.\n\n" +
+			"Exit codes: 0 all would pass, 1 something would be refused, 2 wrong usage or a file that can't be read.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit{usage, fmt.Errorf("lint takes no arguments, got %q: give files with -f and kustomizations with -k", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return exit{usage, fmt.Errorf("--output %q: must be json or be left out", output)}
+			}
+			manifests, err := in.read(e.In)
+			if err != nil {
+				return exit{usage, err}
+			}
+			set, err := policiesOf(from, manifests)
+			if err != nil {
+				return exit{usage, err}
+			}
+			namespace := *e.connection.Namespace
+			found, err := lint(cmd.Context(), manifests, set, asker{cmp.Or(namespace, "default"), as})
+			if err != nil {
+				return err
+			}
+			return e.print(found, output)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{usage, err} })
+	in.flags(cmd)
+	cmd.Flags().StringArrayVar(&from.kustomizations, "policies", nil, "directory with a kustomization of policies, bindings and parameters, instead of this release's; may be repeated")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for lines that people read")
+	cmd.Flags().StringVar(&as, "as-user", "kubernetes-admin", "name of the user who would apply the manifests, for policies that let some through")
+	return cmd
+}
+
+// policiesOf reads the policies to lint by. Parameters among the manifests win over those that come with the policies.
+func policiesOf(from sources, manifests []manifest) (*policy.Set, error) {
+	var all []*unstructured.Unstructured
+	given := map[string]bool{}
+	for _, m := range manifests {
+		if m.err == nil && m.object.GetKind() == "ConfigMap" {
+			all = append(all, m.object)
+			given[m.String()] = true
+		}
+	}
+	packed, err := packOf(from)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range packed {
+		if !given[manifest{object: o}.String()] {
+			all = append(all, o)
+		}
+	}
+	set, err := policy.Read(all)
+	if err == nil && set.Len() == 0 {
+		err = fmt.Errorf("--policies %v: there is no ValidatingAdmissionPolicyBinding", from.kustomizations)
+	}
+	return set, err
+}
+
+func packOf(from sources) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	if len(from.kustomizations) == 0 {
+		built, err := build.Objects(policies.Files, "", build.DefaultLimits)
+		for _, o := range built {
+			all = append(all, o.Unstructured)
+		}
+		return all, err
+	}
+	read, err := from.read(nil)
+	for _, m := range read {
+		if m.err != nil {
+			return nil, m.err
+		}
+		all = append(all, m.object)
+	}
+	return all, err
+}
+
+// asker is who would apply manifests, and the namespace of those that have none.
+type asker struct{ namespace, user string }
+
+// lint judges manifests as ones that are to be made. Of an object without a namespace it isn't known whether its kind has
+// any; it is judged as one in the asker's.
+func lint(ctx context.Context, manifests []manifest, set *policy.Set, by asker) (report, error) {
+	r := report{Findings: []finding{}}
+	namespaces := namespacesOf(manifests)
+	for _, m := range manifests {
+		if m.err != nil {
+			r.Findings = append(r.Findings, finding{File: m.file, Line: m.line, Message: m.err.Error()})
+			continue
+		}
+		r.Objects++
+		o := m.object.DeepCopy()
+		o.SetCreationTimestamp(metav1.Now()) // as the API server does before it asks
+		if o.GetNamespace() == "" && o.GetKind() != "Namespace" {
+			o.SetNamespace(by.namespace)
+		}
+		found, err := set.Judge(ctx, policy.Request{Object: o, User: by.user, Namespace: namespaces[o.GetNamespace()]})
+		if err != nil {
+			return r, err
+		}
+		for _, f := range found {
+			r.Findings = append(r.Findings, finding{File: m.file, Line: m.line, Object: m.String(), Message: f.Policy + ": " + f.Message, Warning: f.Warning})
+		}
+	}
+	return r, nil
+}
+
+// namespacesOf are the Namespaces among the manifests, by name.
+func namespacesOf(manifests []manifest) map[string]*corev1.Namespace {
+	found := map[string]*corev1.Namespace{}
+	for _, m := range manifests {
+		if m.err != nil || m.object.GetKind() != "Namespace" {
+			continue
+		}
+		ns := &corev1.Namespace{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(m.object.Object, ns) == nil {
+			found[ns.Name] = ns
+		}
+	}
+	return found
+}
