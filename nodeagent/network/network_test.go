@@ -198,6 +198,44 @@ func TestTheGuestIsReachedAtThePodsAddress(t *testing.T) {
 	check("prepared twice")
 }
 
+// A client isn't told that there is no route to a guest that takes its time: it waits until the guest has its address.
+func TestASlowGuestIsWaitedFor(t *testing.T) {
+	for name, address := range map[string]struct{ guest, bits, gateway, dial, family string }{
+		"IPv4": {guestIP, "/24", "10.0.2.1", podIP + ":80", "tcp4"},
+		"IPv6": {guestIP6, "/120", "", "[" + podIP6 + "]:80", "tcp6"}, // which keeps its route
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, _, guest := cluster(t, layout(t))
+			var l net.Listener
+			must(t, onThread(guest, func() (err error) {
+				l, err = net.Listen(address.family, ":80")
+				return err
+			}))
+			defer l.Close()
+			own, err := netlink.ParseAddr(address.guest + address.bits)
+			must(t, err)
+			must(t, onThread(guest, func() error {
+				eth0, err := netlink.LinkByName("eth0")
+				return errors.Join(err, netlink.AddrDel(eth0, own))
+			}))
+			failed := make(chan error, 1)
+			go func() {
+				failed <- onThread(client, func() error {
+					c, err := net.DialTimeout("tcp", address.dial, 20*time.Second)
+					if err == nil {
+						c.Close()
+					}
+					return err
+				})
+			}()
+			waitFor(5 * time.Second) // longer than the kernel asks by itself
+			raise(t, guest, "eth0", address.guest+address.bits, address.gateway)
+			must(t, <-failed)
+		})
+	}
+}
+
 // The bridge routes loopback addresses, for port forwards into the Pod: the guest must not profit.
 func TestTheGuestDoesNotReachThePodsLoopback(t *testing.T) {
 	_, pod, guest := cluster(t, layout(t))

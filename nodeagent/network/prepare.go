@@ -81,6 +81,9 @@ func (p Port) hide(h *netlink.Handle) (*guestv1.Interface, families, error) {
 // address gives the bridge the guest's gateways and has the namespace forward between it and the uplink.
 func (p Port) address(h *netlink.Handle, bridge netlink.Link, used families) error {
 	if used.v4 {
+		if err := patient("net/ipv4/neigh/" + p.Bridge); err != nil {
+			return err
+		}
 		if err := h.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(p.Masquerade.V4.Gateway)}); err != nil {
 			return fmt.Errorf("adding %s to %s: %w", p.Masquerade.V4.Gateway, p.Bridge, err)
 		}
@@ -96,6 +99,9 @@ func (p Port) address(h *netlink.Handle, bridge netlink.Link, used families) err
 	if err := set("net/ipv6/conf/"+p.Bridge+"/disable_ipv6", "0", "net/ipv6/conf/all/forwarding", "1"); err != nil {
 		return err
 	}
+	if err := patient("net/ipv6/neigh/" + p.Bridge); err != nil {
+		return err
+	}
 	for _, own := range []netip.Prefix{p.Masquerade.V6.Gateway, routerAddress} {
 		// In use at once, though the guest's cable isn't plugged in: nobody else is on the link.
 		if err := h.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(own), Flags: addressInUse}); err != nil {
@@ -103,6 +109,16 @@ func (p Port) address(h *netlink.Handle, bridge netlink.Link, used families) err
 		}
 	}
 	return nil
+}
+
+// neighbourTries is how often, once a second, the Pod asks the guest for its link address before it tells clients that
+// there is no route to the host.
+const neighbourTries = "60"
+
+// patient has the namespace wait for a guest that is slow to answer. The kernel's three seconds are for a network: a guest
+// that is busy, paused or not yet sure that its address is its own would be reported as gone.
+func patient(neighbours string) error {
+	return set(neighbours+"/mcast_solicit", neighbourTries, neighbours+"/ucast_solicit", neighbourTries)
 }
 
 // hidden is what the launcher is told. DNS servers are left out: it hands out its own Pod's.
