@@ -32,7 +32,7 @@ func onClaim(t *testing.T, d Dirs, volume, size string) *v1.VirtualMachineInstan
 	return vmi
 }
 
-// Case 18: an image of whole MiB with a reserve, made once; what is on it stays.
+// An image is of whole MiB whatever was asked for, leaves a reserve in its file system and is made once: what is on it stays.
 func TestEmptyClaimGetsAnImage(t *testing.T) {
 	d := dirs(t)
 	vmi := onClaim(t, d, data, "70M")
@@ -71,7 +71,7 @@ func TestImageOnAClaimIsRaw(t *testing.T) {
 	}
 }
 
-// Case 48, threat S8: what isn't a plain file is refused, and nothing is made or changed where it leads.
+// What isn't a plain file is refused, and nothing is made or changed where it leads. Source: GHSA-qw6q-3pgr-5cwq.
 func TestHostileImages(t *testing.T) {
 	for name, make := range map[string]func(dir, file string) error{
 		"link out":      func(dir, file string) error { return os.Symlink(dir+"/../outside", file) },

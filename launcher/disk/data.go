@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/launcher/cloudinit"
@@ -55,9 +56,9 @@ func (d Dirs) data(v *v1.Volume, path *field.Path) (domain.Source, error) {
 func originOf(v *v1.Volume, path *field.Path) (origin, bool) {
 	switch {
 	case v.ConfigMap != nil:
-		return origin{path.Child("configMap", "name"), v.ConfigMap.Name, label(v.ConfigMap.VolumeLabel), isTrue(v.ConfigMap.Optional)}, true
+		return origin{path.Child("configMap", "name"), v.ConfigMap.Name, label(v.ConfigMap.VolumeLabel), ptr.Deref(v.ConfigMap.Optional, false)}, true
 	case v.Secret != nil:
-		return origin{path.Child("secret", "secretName"), v.Secret.SecretName, label(v.Secret.VolumeLabel), isTrue(v.Secret.Optional)}, true
+		return origin{path.Child("secret", "secretName"), v.Secret.SecretName, label(v.Secret.VolumeLabel), ptr.Deref(v.Secret.Optional, false)}, true
 	case v.DownwardAPI != nil:
 		return origin{path.Child("downwardAPI"), v.Name, label(v.DownwardAPI.VolumeLabel), true}, true
 	case v.ServiceAccount != nil:
@@ -89,8 +90,6 @@ func label(given string) string {
 	}
 	return given
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 func hasAnswers(files []iso.File) bool {
 	for _, f := range files {

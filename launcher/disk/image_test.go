@@ -45,7 +45,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Links, devices and paths that lead out of an image are refused (threats S3, S8).
+// Links, devices and paths that lead out of an image are refused, and what they lead to is not opened.
 func TestImageThatLeadsOut(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, []byte("not yours"))

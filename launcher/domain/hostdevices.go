@@ -65,25 +65,21 @@ func variable(resource string) string {
 // hostDevices are the node's devices that the guest has for itself: first its GPUs, then the others.
 func (c *converter) hostDevices() []libvirtxml.DomainHostdev {
 	var l []libvirtxml.DomainHostdev
-	pool := c.newPool()
-	for i, g := range c.spec().Devices.GPUs {
-		path := c.path.Child("devices", "gpus").Index(i)
-		if c.refuseClaim(g.ClaimRequest, path) {
-			continue
+	pool, devices := c.newPool(), c.spec().Devices
+	add := func(kind, name, resource string, claim *v1.ClaimRequest, path *field.Path) {
+		if c.refuseClaim(claim, path) {
+			return
 		}
-		d := pool.take(g.DeviceName, path.Child("deviceName"))
-		d.Alias = c.prefixed("gpu-", g.Name, path.Child("name"))
+		d := pool.take(resource, path.Child("deviceName"))
+		d.Alias = c.prefixed(kind, name, path.Child("name"))
 		l = append(l, d)
 	}
+	for i, g := range devices.GPUs {
+		add("gpu-", g.Name, g.DeviceName, g.ClaimRequest, c.path.Child("devices", "gpus").Index(i))
+	}
 	c.showGPUs(l)
-	for i, h := range c.spec().Devices.HostDevices {
-		path := c.path.Child("devices", "hostDevices").Index(i)
-		if c.refuseClaim(h.ClaimRequest, path) {
-			continue
-		}
-		d := pool.take(h.DeviceName, path.Child("deviceName"))
-		d.Alias = c.prefixed("hostdevice-", h.Name, path.Child("name"))
-		l = append(l, d)
+	for i, h := range devices.HostDevices {
+		add("hostdevice-", h.Name, h.DeviceName, h.ClaimRequest, c.path.Child("devices", "hostDevices").Index(i))
 	}
 	return l
 }

@@ -3,6 +3,7 @@ package instancetype
 import (
 	"slices"
 
+	"k8s.io/utils/ptr"
 	v1 "kubevirt.io/api/core/v1"
 	"kubevirt.io/api/instancetype/v1beta1"
 )
@@ -70,9 +71,9 @@ func preferFirmware(d *v1.DomainSpec, p *v1beta1.FirmwarePreferences) {
 	switch {
 	case b.BIOS == nil && b.EFI == nil && p.PreferredEfi != nil:
 		b.EFI = p.PreferredEfi
-	case b.BIOS == nil && b.EFI == nil && yes(p.DeprecatedPreferredUseEfi):
+	case b.BIOS == nil && b.EFI == nil && ptr.Deref(p.DeprecatedPreferredUseEfi, false):
 		b.EFI = &v1.EFI{}
-	case b.BIOS == nil && b.EFI == nil && yes(p.PreferredUseBios):
+	case b.BIOS == nil && b.EFI == nil && ptr.Deref(p.PreferredUseBios, false):
 		b.BIOS = &v1.BIOS{}
 	}
 	if b.BIOS != nil || b.EFI != nil {
@@ -155,5 +156,3 @@ func word[T ~string](to *T, from *T) {
 		*to = *from
 	}
 }
-
-func yes(b *bool) bool { return b != nil && *b }

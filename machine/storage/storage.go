@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	v1 "kubevirt.io/api/core/v1"
 )
 
@@ -55,13 +56,11 @@ func Writes(spec *v1.VirtualMachineInstanceSpec) map[string]bool {
 				continue
 			}
 			shared, again := out[name]
-			out[name] = isTrue(d.Shareable) && (shared || !again)
+			out[name] = ptr.Deref(d.Shareable, false) && (shared || !again)
 		}
 	}
 	return out
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 // Block tells whether a claim is a raw device; Kubernetes' default is a file system.
 func Block(mode *k8sv1.PersistentVolumeMode) bool {
