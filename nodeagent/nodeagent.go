@@ -118,7 +118,7 @@ func (f *settings) setUp(ctx context.Context, mgr ctrl.Manager) error {
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(),
 		Status:    apply.Applier{Client: mgr.GetClient(), Manager: guest.Manager},
 		Events:    mgr.GetEventRecorder(names.Handler),
-		Launchers: launchers, Network: &guest.Networks{Local: here}, Facts: facts,
+		Launchers: launchers, Network: &guest.Networks{Local: here}, Memory: here, Facts: facts,
 	}
 	holder := &certificate.Holder{Node: f.node, Client: kube, CAFile: f.caFile}
 	return errors.Join(

@@ -57,8 +57,8 @@ func EmulatorCPUs(vmi *v1.VirtualMachineInstance, others int64) int64 {
 	return 1
 }
 
-// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs, a screen and devices that are
-// processes of their own, and never fails.
+// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs, a screen, devices that are
+// processes of their own and what the VMI asks to be added, and never fails.
 // Source: measured PSS, docs/decisions/0005-memory-overhead.md.
 func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
 	bytes := launcherMemory + libvirtdMemory + emulatorMemory + perVCPUMemory*(VCPUs(vmi)-1)
@@ -69,6 +69,9 @@ func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quanti
 		bytes += perScreenMemory
 	}
 	bytes += deviceMemory(&vmi.Spec.Domain.Devices)
+	if m := vmi.Spec.Domain.Memory; m != nil && m.ReservedOverhead != nil && m.ReservedOverhead.AddedOverhead != nil {
+		bytes += max(0, m.ReservedOverhead.AddedOverhead.Value())
+	}
 	return *resource.NewQuantity(bytes, resource.BinarySI)
 }
 

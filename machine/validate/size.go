@@ -47,6 +47,9 @@ func memory(domain *field.Path, d *v1.DomainSpec, from supplies) field.ErrorList
 	if most := d.Memory.MaxGuest; most != nil && most.CmpInt64(maxAmount) > 0 {
 		errs = append(errs, field.Invalid(path.Child("maxGuest"), most.String(), "must be at most 1Pi"))
 	}
+	if r := d.Memory.ReservedOverhead; r != nil && r.AddedOverhead != nil {
+		errs = append(errs, amount(path.Child("reservedOverhead", "addedOverhead"), *r.AddedOverhead, 0)...)
+	}
 	total := guest
 	for _, other := range []*resource.Quantity{&asked, &limit} {
 		if total == nil && !other.IsZero() {

@@ -15,7 +15,9 @@ import (
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/kube/settings"
+	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/size"
 	"virtstack.io/virtstack/nodeagent/guest/plan"
 	"virtstack.io/virtstack/nodeagent/link"
 )
@@ -33,6 +35,12 @@ type Network interface {
 	Advertised(pod types.UID) bool
 	// Keep ends what is done for a VMI in other Pods than these.
 	Keep(vmi types.NamespacedName, pods ...types.UID)
+}
+
+// Memory is what the loop asks of the memory of launchers.
+type Memory interface {
+	// LockMemory lets the processes of a launcher lock that many bytes.
+	LockMemory(ctx context.Context, pod types.UID, bytes uint64) error
 }
 
 func (c *Controller) act(ctx context.Context, vmi *v1.VirtualMachineInstance, actions []plan.Action) error {
@@ -85,9 +93,14 @@ func (c *Controller) start(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	if err != nil {
 		return fmt.Errorf("preparing the network: %w", err)
 	}
-	node, err := c.facts(ctx, pod)
+	cfg, err := settings.Read(ctx, c.Cache)
 	if err != nil {
 		return err
+	}
+	if bytes := size.Locked(vmi, cfg); bytes > 0 {
+		if err := c.Memory.LockMemory(ctx, pod.UID, uint64(bytes)); err != nil {
+			return err
+		}
 	}
 	bare := vmi.DeepCopy()
 	bare.ManagedFields = nil
@@ -101,18 +114,14 @@ func (c *Controller) start(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 	}
 	_, err = to.Sync(ctx, &guestv1.SyncVirtualMachineRequest{
 		Vmi:        raw,
-		Node:       node,
+		Node:       c.facts(pod, cfg),
 		Interfaces: interfaces,
 	})
 	return told(err)
 }
 
 // facts are what the launcher in a Pod is told of this node and of the configuration.
-func (c *Controller) facts(ctx context.Context, pod *k8sv1.Pod) (*guestv1.NodeFacts, error) {
-	cfg, err := settings.Read(ctx, c.Cache)
-	if err != nil {
-		return nil, err
-	}
+func (c *Controller) facts(pod *k8sv1.Pod, cfg config.Config) *guestv1.NodeFacts {
 	return &guestv1.NodeFacts{
 		Name: c.Node, Kvm: c.Facts.KVM && asksForKVM(pod), CapabilityCache: c.Facts.Cache,
 		BalloonPeriod: &cfg.BalloonPeriod, KeepFreePages: cfg.KeepFreePages,
@@ -120,7 +129,7 @@ func (c *Controller) facts(ctx context.Context, pod *k8sv1.Pod) (*guestv1.NodeFa
 			Manufacturer: cfg.SMBIOS.Manufacturer, Product: cfg.SMBIOS.Product, Family: cfg.SMBIOS.Family,
 			Version: cfg.SMBIOS.Version, Sku: cfg.SMBIOS.Sku,
 		},
-	}, nil
+	}
 }
 
 // stop stops a guest after the API server has confirmed that its VMI is being deleted, or is gone: never on the word of

@@ -41,6 +41,7 @@ type Controller struct {
 	Events    events.EventRecorder
 	Launchers *link.Launchers
 	Network   Network
+	Memory    Memory
 	Facts     host.Facts
 }
 

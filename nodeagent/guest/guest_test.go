@@ -73,6 +73,14 @@ func (noNetwork) Prepare(context.Context, *k8sv1.Pod, *v1.VirtualMachineInstance
 	return nil, nil
 }
 
+// memory tells what is asked of the launcher's.
+type memory chan string
+
+func (m memory) LockMemory(context.Context, types.UID, uint64) error {
+	m <- "lock"
+	return nil
+}
+
 func vmi(phase v1.VirtualMachineInstancePhase, changes ...func(*v1.VirtualMachineInstance)) *v1.VirtualMachineInstance {
 	m := &v1.VirtualMachineInstance{}
 	m.Namespace, m.Name, m.UID = "ns", "web", "vmi-uid"
@@ -119,7 +127,7 @@ func round(t *testing.T, phase guestv1.State_Phase, cached *v1.VirtualMachineIns
 	server := reader(t, live...)
 	c := &Controller{
 		Node: here, Cache: reader(t, cached, pod), Live: server, Status: apply.Applier{Client: server, Manager: Manager},
-		Events: events.NewFakeRecorder(10), Launchers: launchers, Network: noNetwork{},
+		Events: events.NewFakeRecorder(10), Launchers: launchers, Network: noNetwork{}, Memory: memory(l.asked),
 	}
 	key := client.ObjectKeyFromObject(cached)
 	for range 2 {
@@ -144,6 +152,9 @@ func TestNothingIsStoppedOrStartedOnTheCachesWord(t *testing.T) {
 	other := func(m *v1.VirtualMachineInstance) { m.UID = "another-uid" }
 	moved := func(m *v1.VirtualMachineInstance) { m.Status.NodeName = "node-b" }
 	otherPod := func(m *v1.VirtualMachineInstance) { m.Status.ActivePods = map[types.UID]string{"other": here} }
+	device := func(m *v1.VirtualMachineInstance) {
+		m.Spec.Domain.Devices.HostDevices = []v1.HostDevice{{Name: "card", DeviceName: "vendor.example/card"}}
+	}
 	for name, tc := range map[string]struct {
 		phase  guestv1.State_Phase
 		cached *v1.VirtualMachineInstance
@@ -155,6 +166,7 @@ func TestNothingIsStoppedOrStartedOnTheCachesWord(t *testing.T) {
 		"deleted, and made again":      {guestv1.State_PHASE_RUNNING, vmi(v1.Running, deleting), []client.Object{vmi(v1.Pending, other)}, "act"},
 		"not deleted in truth":         {guestv1.State_PHASE_RUNNING, vmi(v1.Running, deleting), []client.Object{vmi(v1.Running)}, ""},
 		"scheduled":                    {guestv1.State_PHASE_NOT_STARTED, vmi(v1.Scheduled), []client.Object{vmi(v1.Scheduled)}, "sync"},
+		"scheduled with a device":      {guestv1.State_PHASE_NOT_STARTED, vmi(v1.Scheduled, device), []client.Object{vmi(v1.Scheduled, device)}, "lock"},
 		"scheduled, deleted meanwhile": {guestv1.State_PHASE_NOT_STARTED, vmi(v1.Scheduled), []client.Object{vmi(v1.Scheduled, deleting)}, ""},
 		"scheduled, gone meanwhile":    {guestv1.State_PHASE_NOT_STARTED, vmi(v1.Scheduled), nil, ""},
 		"scheduled, another by now":    {guestv1.State_PHASE_NOT_STARTED, vmi(v1.Scheduled), []client.Object{vmi(v1.Scheduled, other)}, ""},

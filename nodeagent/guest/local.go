@@ -23,6 +23,17 @@ func (l Local) Dial(ctx context.Context, pod types.UID, socket string) (net.Conn
 	return conn, nil
 }
 
+// LockMemory lets the processes of a Pod's launcher lock that many bytes of memory.
+func (l Local) LockMemory(ctx context.Context, pod types.UID, bytes uint64) error {
+	conn, process, err := l.reach(ctx, pod, guestv1.GuestSocket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer process.Close()
+	return process.LockMemory(pod, bytes)
+}
+
 func (l Local) reach(ctx context.Context, pod types.UID, socket string) (*net.UnixConn, *podfs.Process, error) {
 	run, err := l.Pods.EmptyDir(pod, guestv1.RunVolume)
 	if err != nil {
