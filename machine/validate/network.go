@@ -34,6 +34,7 @@ func interfaces(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supp
 	errs := unique(len(list), func(i int) (string, *field.Path) {
 		return list[i].Name, path.Index(i).Child("name")
 	})
+	named := map[string]*field.Path{} // ports of all interfaces are those of one container
 	for i := range list {
 		at := path.Index(i)
 		wrong := linkName(at.Child("name"), list[i].Name)
@@ -44,6 +45,7 @@ func interfaces(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supp
 		errs = append(errs, wrong...)
 		errs = append(errs, binding(at, &list[i], attached[list[i].Name], from)...)
 		errs = append(errs, nic(at, &list[i], attached[list[i].Name])...)
+		errs = append(errs, ports(at.Child("ports"), list[i].Ports, named)...)
 	}
 	return append(errs, distinctMACs(path, list)...)
 }
@@ -58,8 +60,7 @@ func nic(path *field.Path, n *v1.Interface, network *v1.Network) field.ErrorList
 		errs = append(errs, pciAddress(path.Child("pciAddress"), n.PciAddress)...)
 	}
 	errs = append(errs, link(path.Child("state"), n, network)...)
-	errs = append(errs, dhcp(path.Child("dhcpOptions"), n.DHCPOptions)...)
-	return append(errs, ports(path.Child("ports"), n.Ports)...)
+	return append(errs, dhcp(path.Child("dhcpOptions"), n.DHCPOptions)...)
 }
 
 // binding wants exactly one way to connect an interface; a preference may say which.
@@ -90,9 +91,9 @@ func binding(path *field.Path, n *v1.Interface, network *v1.Network, from suppli
 	return nil
 }
 
-func ports(path *field.Path, list []v1.Port) field.ErrorList {
+// ports checks an interface's ports; first has the names of those before it, and gets those of this one.
+func ports(path *field.Path, list []v1.Port, first map[string]*field.Path) field.ErrorList {
 	var errs field.ErrorList
-	first := map[string]*field.Path{}
 	for i, p := range list {
 		at := path.Index(i)
 		switch {

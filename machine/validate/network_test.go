@@ -49,7 +49,10 @@ func TestInterfaces(t *testing.T) {
 		"protocol":               {nic(`masquerade: {}, ports: [{port: 1, protocol: ICMP}]`), []string{at + `.ports[0].protocol "ICMP"`}},
 		"port name":              {nic(`masquerade: {}, ports: [{port: 1, name: A}]`), []string{at + `.ports[0].name "A"`}},
 		"same port":              {nic(`masquerade: {}, ports: [{port: 1, name: a}, {port: 2, name: a}]`), []string{at + ".ports[1].name ports[0] has it too"}},
-		"multicast MAC":          {nic(`masquerade: {}, macAddress: "01:00:5e:00:53:0a"`), []string{at + ".macAddress group address"}},
+		"same port of two": {`{networks: [{name: net, pod: {}}, {name: b, multus: {networkName: lan}}], domain: {devices: {interfaces: [
+			{name: net, masquerade: {}, ports: [{port: 1, name: a}]}, {name: b, bridge: {}, ports: [{port: 2, name: a}]}]}}}`,
+			[]string{"domain.devices.interfaces[1].ports[0].name interfaces[0].ports[0] has it too"}},
+		"multicast MAC": {nic(`masquerade: {}, macAddress: "01:00:5e:00:53:0a"`), []string{at + ".macAddress group address"}},
 	}.run(t)
 }
 
