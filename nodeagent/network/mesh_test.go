@@ -23,13 +23,7 @@ func meshed(t *testing.T, ports ...v1.Port) []Port {
 // own ports stay its own.
 func TestTheProxyIsBetweenClientAndGuest(t *testing.T) {
 	client, pod, guest := cluster(t, meshed(t))
-	for name, tc := range map[string]struct {
-		from     *os.File
-		dial     string
-		at       *os.File
-		listen   string
-		wantPeer string
-	}{
+	calls{
 		"from outside":                {client, podIP + ":80", pod, podIP + ":80", clientIP},
 		"ssh":                         {client, podIP + ":22", guest, guestIP + ":22", clientIP},
 		"on to the Pod's address":     {pod, podIP + ":81", guest, guestIP + ":81", podIP},
@@ -38,11 +32,7 @@ func TestTheProxyIsBetweenClientAndGuest(t *testing.T) {
 		"out of the guest":            {guest, clientIP + ":83", client, clientIP + ":83", podIP},
 		"from outside, IPv6":          {client, "[" + podIP6 + "]:84", pod, "[" + podIP6 + "]:84", clientIP6},
 		"to a name server of the Pod": {pod, podIP + ":15053", pod, podIP + ":15053", podIP},
-	} {
-		if got, err := call(t, tc.from, tc.dial, tc.at, tc.listen); err != nil || got != tc.wantPeer {
-			t.Errorf("%s: got %q, %v; want %q", name, got, err, tc.wantPeer)
-		}
-	}
+	}.check(t, "")
 }
 
 // The proxy's connections come from an address that the guest could not answer to.

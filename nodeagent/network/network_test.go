@@ -169,28 +169,36 @@ func layout(t *testing.T, ports ...v1.Port) []Port {
 	return l
 }
 
+// calls are made by name: from a namespace to an address, at which another listens; wantPeer is whom that one sees.
+type calls map[string]struct {
+	from     *os.File
+	dial     string
+	at       *os.File
+	listen   string
+	wantPeer string
+}
+
+func (c calls) check(t *testing.T, when string) {
+	t.Helper()
+	for name, tc := range c {
+		if got, err := call(t, tc.from, tc.dial, tc.at, tc.listen); err != nil || got != tc.wantPeer {
+			t.Errorf("%s%s: got %q, %v; want %q", when, name, got, err, tc.wantPeer)
+		}
+	}
+}
+
 func TestTheGuestIsReachedAtThePodsAddress(t *testing.T) {
 	ports := layout(t)
 	client, pod, guest := cluster(t, ports)
 	check := func(when string) {
 		t.Helper()
-		for name, tc := range map[string]struct {
-			from     *os.File
-			dial     string
-			at       *os.File
-			listen   string
-			wantPeer string
-		}{
+		calls{
 			"into the guest":         {client, podIP + ":80", guest, guestIP + ":80", clientIP},
 			"out of the guest":       {guest, clientIP + ":81", client, clientIP + ":81", podIP},
 			"from the Pod itself":    {pod, "127.0.0.1:82", guest, guestIP + ":82", "10.0.2.1"},
 			"into the guest, IPv6":   {client, "[" + podIP6 + "]:80", guest, "[" + guestIP6 + "]:80", clientIP6},
 			"out of the guest, IPv6": {guest, "[" + clientIP6 + "]:81", client, "[" + clientIP6 + "]:81", podIP6},
-		} {
-			if got, err := call(t, tc.from, tc.dial, tc.at, tc.listen); err != nil || got != tc.wantPeer {
-				t.Errorf("%s, %s: got %q, %v; want %q", when, name, got, err, tc.wantPeer)
-			}
-		}
+		}.check(t, when+", ")
 	}
 	check("prepared once")
 	_, err := Prepare(pod, Addresses([]string{podIP}), ports)
