@@ -33,6 +33,7 @@ import (
 	"virtstack.io/virtstack/nodeagent/link"
 	"virtstack.io/virtstack/nodeagent/node"
 	"virtstack.io/virtstack/nodeagent/podfs"
+	"virtstack.io/virtstack/nodeagent/realtime"
 	"virtstack.io/virtstack/nodeagent/stream"
 )
 
@@ -119,6 +120,7 @@ func (f *settings) setUp(ctx context.Context, mgr ctrl.Manager) error {
 		Status:    apply.Applier{Client: mgr.GetClient(), Manager: guest.Manager},
 		Events:    mgr.GetEventRecorder(names.Handler),
 		Launchers: launchers, Network: &guest.Networks{Local: here}, Memory: here, Facts: facts,
+		VCPUs: realtime.OfPods,
 	}
 	holder := &certificate.Holder{Node: f.node, Client: kube, CAFile: f.caFile}
 	return errors.Join(

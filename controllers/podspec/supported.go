@@ -31,7 +31,6 @@ func supportedMachine(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		asked bool
 		field string
 	}{
-		{d.CPU != nil && d.CPU.Realtime != nil, "spec.domain.cpu.realtime"},
 		{keepsVariables(d.Firmware), "spec.domain.firmware.bootloader.efi.persistent"},
 		{d.LaunchSecurity != nil, "spec.domain.launchSecurity"},
 		{len(vmi.Spec.ResourceClaims) > 0, "spec.resourceClaims"},

@@ -47,6 +47,8 @@ func TestDedicatedCPUs(t *testing.T) {
 		"threads":     {`{domain: {cpu: {dedicatedCpuPlacement: true, threads: 4}}}`, []string{"domain.cpu.threads at most 2"}},
 		"realtime": {`{domain: {cpu: {realtime: {}}}}`,
 			[]string{"domain.cpu.dedicatedCpuPlacement realtime", "domain.cpu.numa.guestMappingPassthrough realtime"}},
+		"realtime for what isn't a CPU": {`{domain: {cpu: {cores: 1, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}, realtime: {mask: "all"}}, memory: {guest: 1Gi, hugepages: {pageSize: 1Gi}}}}`,
+			[]string{"domain.cpu.realtime.mask such as 0-3,^1"}},
 		"numa without pages": {`{domain: {cpu: {dedicatedCpuPlacement: true, cores: 1, numa: {guestMappingPassthrough: {}}}}}`,
 			[]string{"domain.memory.hugepages Required"}},
 	}.run(t)

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/cpumask"
 )
 
 // dedicated checks CPUs of the machine's own: whole ones, as many as the topology says, with the memory known.
@@ -43,6 +45,11 @@ func needsDedicated(domain *field.Path, d *v1.DomainSpec) field.ErrorList {
 	}
 	if c.Realtime != nil && !numa {
 		refuse(path.Child("numa", "guestMappingPassthrough"), "must be given, as {}, for cpu.realtime")
+	}
+	if c.Realtime != nil {
+		if _, err := cpumask.Parse(c.Realtime.Mask); err != nil {
+			errs = append(errs, field.Invalid(path.Child("realtime", "mask"), short(c.Realtime.Mask), "must be the numbers of virtual CPUs, such as 0-3,^1, or left out for all"))
+		}
 	}
 	if numa && !c.DedicatedCPUPlacement {
 		refuse(own, "must be true for cpu.numa.guestMappingPassthrough")

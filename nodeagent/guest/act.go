@@ -16,6 +16,7 @@ import (
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/kube/settings"
 	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/cpumask"
 	"virtstack.io/virtstack/machine/names"
 	"virtstack.io/virtstack/machine/size"
 	"virtstack.io/virtstack/nodeagent/guest/plan"
@@ -43,6 +44,24 @@ type Memory interface {
 	LockMemory(ctx context.Context, pod types.UID, bytes uint64) error
 }
 
+// VCPUs are the threads of guests' virtual CPUs.
+type VCPUs interface {
+	// Behind tells whether one in the mask of a Pod's guest has others before it, Prefer puts them first.
+	Behind(pod types.UID, mask cpumask.Mask) (bool, error)
+	Prefer(pod types.UID, mask cpumask.Mask) error
+}
+
+// realtime returns the mask of a VMI's virtual CPUs that come first; false where none do, or the mask can't be read,
+// which admission refuses.
+func realtime(vmi *v1.VirtualMachineInstance) (cpumask.Mask, bool) {
+	c := vmi.Spec.Domain.CPU
+	if c == nil || c.Realtime == nil || !c.DedicatedCPUPlacement {
+		return nil, false
+	}
+	mask, err := cpumask.Parse(c.Realtime.Mask)
+	return mask, err == nil
+}
+
 func (c *Controller) act(ctx context.Context, vmi *v1.VirtualMachineInstance, actions []plan.Action) error {
 	for _, a := range actions {
 		if err := c.one(ctx, vmi, a); err != nil {
@@ -59,6 +78,9 @@ func (c *Controller) one(ctx context.Context, vmi *v1.VirtualMachineInstance, a 
 		return c.start(ctx, vmi, a.Pod)
 	case plan.Advertise:
 		return c.Network.Advertise(ctx, a.Pod, vmi)
+	case plan.Prefer:
+		mask, _ := realtime(vmi)
+		return c.VCPUs.Prefer(a.Pod.UID, mask)
 	case plan.Press:
 		err := c.stop(ctx, vmi, a.Pod, (*link.Link).Shutdown)
 		if errors.Is(err, errStale) {

@@ -42,6 +42,7 @@ type Controller struct {
 	Launchers *link.Launchers
 	Network   Network
 	Memory    Memory
+	VCPUs     VCPUs
 	Facts     host.Facts
 }
 
@@ -103,6 +104,12 @@ func (c *Controller) observe(ctx context.Context, vmi *v1.VirtualMachineInstance
 	seen.Guest, seen.Silent, seen.Advertised = said.State, said.Since, c.Network.Advertised(seen.Pod.UID)
 	if said.Err != nil {
 		seen.Loss = link.Reason(said.Err)
+	}
+	if mask, ok := realtime(seen.VMI); ok {
+		var err error
+		if seen.Behind, err = c.VCPUs.Behind(seen.Pod.UID, mask); err != nil {
+			return plan.Seen{}, err
+		}
 	}
 	return seen, nil
 }

@@ -3,7 +3,9 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,9 +21,11 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/machine/cpumask"
 	"virtstack.io/virtstack/nodeagent/link"
 )
 
@@ -61,6 +65,14 @@ func (l *launcher) Act(ctx context.Context, _ *guestv1.ActRequest) (*guestv1.Act
 	l.asked <- "act"
 	l.ends(ctx)
 	return &guestv1.ActResponse{}, nil
+}
+
+// Behind and Prefer are those of VCPUs: whoever is asked about is behind.
+func (l *launcher) Behind(types.UID, cpumask.Mask) (bool, error) { return true, nil }
+
+func (l *launcher) Prefer(_ types.UID, mask cpumask.Mask) error {
+	l.asked <- fmt.Sprintf("prefer %v", mask)
+	return nil
 }
 
 type noNetwork struct{}
@@ -127,7 +139,7 @@ func round(t *testing.T, phase guestv1.State_Phase, cached *v1.VirtualMachineIns
 	server := reader(t, live...)
 	c := &Controller{
 		Node: here, Cache: reader(t, cached, pod), Live: server, Status: apply.Applier{Client: server, Manager: Manager},
-		Events: events.NewFakeRecorder(10), Launchers: launchers, Network: noNetwork{}, Memory: memory(l.asked),
+		Events: events.NewFakeRecorder(10), Launchers: launchers, Network: noNetwork{}, Memory: memory(l.asked), VCPUs: l,
 	}
 	key := client.ObjectKeyFromObject(cached)
 	for range 2 {
@@ -195,5 +207,24 @@ func TestKVMIsUsedWhereThePodWasGivenIt(t *testing.T) {
 	pod.Spec.Containers[0].Resources.Limits = k8sv1.ResourceList{"devices.kubevirt.io/kvm": resource.MustParse("1")}
 	if !asksForKVM(pod) {
 		t.Error("a Pod with the device")
+	}
+}
+
+func TestRealtimeGuestsComeFirst(t *testing.T) {
+	for spec, want := range map[string][]string{
+		"{dedicatedCpuPlacement: true, realtime: {mask: '0-1,^0'}}": {"prefer map[1:true]"},
+		"{dedicatedCpuPlacement: true, realtime: {}}":               {"prefer map[]"},
+		"{dedicatedCpuPlacement: true}":                             nil,
+		"{realtime: {}}":                                            nil, // which admission refuses
+	} {
+		m := vmi(v1.Running)
+		m.Spec.Domain.CPU = &v1.CPU{}
+		if err := yaml.UnmarshalStrict([]byte(spec), m.Spec.Domain.CPU); err != nil {
+			t.Fatal(err)
+		}
+		got := round(t, guestv1.State_PHASE_RUNNING, m, m)
+		if !slices.Equal(slices.Compact(got), want) {
+			t.Errorf("%s: asked %v, want %v", spec, got, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,5 +79,24 @@ func TestTheNetworkNamespaceOfAProcess(t *testing.T) {
 	want, err2 := os.Stat("/proc/self/ns/net")
 	if err := errors.Join(err1, err2); err != nil || !os.SameFile(got, want) {
 		t.Errorf("another namespace was opened: %v", err)
+	}
+}
+
+func TestThreadsOfAProcess(t *testing.T) {
+	self, err := os.Open("/proc/self")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{self}
+	defer p.Close()
+	got, err := p.threads(uint32(os.Getuid()))
+	if err != nil || !slices.ContainsFunc(got, func(th Thread) bool { return th.ID == os.Getpid() && th.Name != "" }) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := p.threads(12345); len(got) != 0 || err != nil {
+		t.Errorf("as another user: %v, %v", got, err)
+	}
+	if got, err := Threads("0f8b6a52", uint32(os.Getuid())); len(got) != 0 || err != nil {
+		t.Errorf("of a Pod that isn't here: %v, %v", got, err)
 	}
 }

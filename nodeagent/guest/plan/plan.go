@@ -35,6 +35,8 @@ type Seen struct {
 	Guest *guestv1.State
 	// Advertised is set while the node agent tells the guest of its IPv6 router.
 	Advertised bool
+	// Behind is set where a virtual CPU that is to run before all else doesn't.
+	Behind bool
 	// Silent is since when the launcher has not been heard of; zero while it is connected. Loss says why.
 	Silent time.Time
 	Loss   string
@@ -63,6 +65,9 @@ type Start struct{ Pod *k8sv1.Pod }
 // Advertise tells the guest of its IPv6 router, for as long as its Pod runs it.
 type Advertise struct{ Pod *k8sv1.Pod }
 
+// Prefer puts the guest's realtime virtual CPUs before all else that wants to run where they do.
+type Prefer struct{ Pod *k8sv1.Pod }
+
 // Press presses the guest's power button; it may be deaf, or just have ended, so that it fails is no failure. First is
 // set while the guest hasn't been asked before.
 type Press struct {
@@ -79,6 +84,9 @@ type Kill struct {
 func (a Start) String() string { return "starting the guest in Pod " + a.Pod.Name }
 func (a Advertise) String() string {
 	return "advertising the guest's IPv6 router in Pod " + a.Pod.Name
+}
+func (a Prefer) String() string {
+	return "putting the guest's virtual CPUs first in Pod " + a.Pod.Name
 }
 func (a Press) String() string { return "asking the guest to shut down" }
 func (a Kill) String() string  { return "ending the guest: " + a.Why }
@@ -146,6 +154,9 @@ func running(now time.Time, s Seen) Plan {
 	if s.VMI.DeletionTimestamp == nil {
 		if !s.Advertised && hasRouter(s) {
 			p.Actions = []Action{Advertise{s.Pod}}
+		}
+		if s.Behind {
+			p.Actions = append(p.Actions, Prefer{s.Pod})
 		}
 		return p
 	}
