@@ -5,6 +5,7 @@ package config
 import (
 	"maps"
 	"runtime"
+	"strconv"
 
 	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +27,8 @@ type Config struct {
 	CPUAllocationRatio int
 	// MemoryOvercommit is guest memory in percent of what is requested for it.
 	MemoryOvercommit int
+	// OverheadRatio multiplies what launchers are thought to need beside guest memory; at least 1.
+	OverheadRatio float64
 	// NodeSelectors narrow the nodes of every launcher Pod.
 	NodeSelectors map[string]string
 	// Architecture is that of a VMI that names none.
@@ -93,6 +96,9 @@ func From(kv *v1.KubeVirt) Config {
 	c.network(k.NetworkConfiguration)
 	c.smbios(k.SMBIOSConfig)
 	c.architecture(k)
+	if ratio, err := strconv.ParseFloat(text(k.AdditionalGuestMemoryOverheadRatio), 64); err == nil && ratio >= 1 {
+		c.OverheadRatio = ratio
+	}
 	c.AlignCPUs = align && c.Enabled("AlignCPUs")
 	return c
 }
@@ -112,6 +118,7 @@ func defaults() Config {
 		ImagePullPolicy:    k8sv1.PullIfNotPresent,
 		CPUAllocationRatio: 10,
 		MemoryOvercommit:   100,
+		OverheadRatio:      1,
 		Architecture:       runtime.GOARCH,
 		EvictionStrategy:   v1.EvictionStrategyNone,
 		NetworkInterface:   string(v1.BridgeInterface),
@@ -202,6 +209,13 @@ func obsolete() map[string]bool {
 		out[m], out[m+"-v1"] = true, true
 	}
 	return out
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // set overwrites a default with what the CR says, if it says something.

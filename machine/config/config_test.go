@@ -84,3 +84,13 @@ func TestCPUsAreAlignedWhereTheGateIsOnToo(t *testing.T) {
 		t.Error("not aligned")
 	}
 }
+
+func TestTheRatioOfOverhead(t *testing.T) {
+	for text, want := range map[string]float64{"1.5": 1.5, "2": 2, "0.5": 1, "": 1, "NaN": 1, "much": 1} {
+		kv := &v1.KubeVirt{}
+		kv.Spec.Configuration.AdditionalGuestMemoryOverheadRatio = &text
+		if got := config.From(kv).OverheadRatio; got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}

@@ -23,6 +23,9 @@ const (
 	perScreenMemory   = 4 * mib
 )
 
+// maxOverhead, 1 Pi, is the most bytes of it, however wide the margin that is asked for.
+const maxOverhead = 1 << 50
+
 // maxPool is the most IO threads that count, as many as QEMU's machines may have vCPUs.
 const maxPool = 4096
 
@@ -57,8 +60,8 @@ func EmulatorCPUs(vmi *v1.VirtualMachineInstance, others int64) int64 {
 	return 1
 }
 
-// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs, a screen, devices that are
-// processes of their own and what the VMI asks to be added, and never fails.
+// Overhead returns the bytes a launcher Pod needs beyond guest RAM. It grows with vCPUs, a screen and devices that are
+// processes of their own, by what the VMI reserves beside, and all of it by the administrator's ratio. It never fails.
 // Source: measured PSS, docs/decisions/0005-memory-overhead.md.
 func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quantity {
 	bytes := launcherMemory + libvirtdMemory + emulatorMemory + perVCPUMemory*(VCPUs(vmi)-1)
@@ -70,8 +73,9 @@ func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quanti
 	}
 	bytes += deviceMemory(&vmi.Spec.Domain.Devices)
 	if m := vmi.Spec.Domain.Memory; m != nil && m.ReservedOverhead != nil && m.ReservedOverhead.AddedOverhead != nil {
-		bytes += max(0, m.ReservedOverhead.AddedOverhead.Value())
+		bytes += min(max(0, m.ReservedOverhead.AddedOverhead.Value()), maxOverhead)
 	}
+	bytes = int64(min(float64(bytes)*max(1, cfg.OverheadRatio), maxOverhead))
 	return *resource.NewQuantity(bytes, resource.BinarySI)
 }
 

@@ -170,3 +170,29 @@ func TestCPUsBesideVCPUs(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryReservedBesideTheGuests(t *testing.T) {
+	wide, absurd := config.From(nil), config.From(nil)
+	wide.OverheadRatio, absurd.OverheadRatio = 1.5, 1e300
+	reserves := func(amount string) func(*v1.VirtualMachineInstance) {
+		return func(v *v1.VirtualMachineInstance) {
+			q := resource.MustParse(amount)
+			v.Spec.Domain.Memory.ReservedOverhead = &v1.ReservedOverhead{AddedOverhead: &q}
+		}
+	}
+	for name, tc := range map[string]struct {
+		vmi  *v1.VirtualMachineInstance
+		cfg  config.Config
+		want string
+	}{
+		"none":               {vmi(), config.From(nil), "84Mi"},
+		"by the VMI":         {vmi(reserves("36Mi")), config.From(nil), "120Mi"},
+		"by both":            {vmi(reserves("36Mi")), wide, "180Mi"},
+		"less than nothing":  {vmi(reserves("-1Gi")), config.From(nil), "84Mi"},
+		"more than there is": {vmi(reserves("8Ei")), absurd, "1Pi"},
+	} {
+		if got := size.Overhead(tc.vmi, tc.cfg); got.String() != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got.String(), tc.want)
+		}
+	}
+}

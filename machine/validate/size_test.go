@@ -43,6 +43,8 @@ func TestMemory(t *testing.T) {
 		"cpu request":       {`{domain: {resources: {requests: {cpu: "-1"}}}}`, []string{"domain.resources.requests.cpu must not be negative"}},
 		"cpu > limit":       {`{domain: {resources: {requests: {cpu: "2"}, limits: {cpu: 500m}}}}`, []string{`domain.resources.requests.cpu "2": must be at most the limit, 500m`}},
 		"maximum":           {`{domain: {memory: {maxGuest: 64Mi}}}`, []string{`domain.memory.maxGuest "64Mi": must be at least the guest's memory, 128Mi`}},
+		"reserved":          {`{domain: {memory: {reservedOverhead: {addedOverhead: 64Mi}}}}`, nil},
+		"reserved negative": {`{domain: {memory: {reservedOverhead: {addedOverhead: "-1"}}}}`, []string{"domain.memory.reservedOverhead.addedOverhead must not be negative"}},
 		"pages":             {`{domain: {memory: {hugepages: {pageSize: 2Mi}}}}`, nil},
 		"pages alone":       {`{domain: {memory: {guest: null, hugepages: {pageSize: 2Mi}}}}`, nil},
 		"odd pages":         {`{domain: {memory: {hugepages: {pageSize: 1Gi}}}}`, []string{`domain.memory.hugepages.pageSize "1Gi": must divide the guest's memory, 128Mi`}},
