@@ -159,6 +159,7 @@ func kubeVirt(kv, _ *v1.KubeVirt, c config.Config) Verdict {
 			}
 		}
 	}
+	errs = append(errs, seccomp(path.Child("configuration", "seccompConfiguration"), k.SeccompConfiguration)...)
 	errs = append(errs, ciphers(path.Child("configuration", "tlsConfiguration"), k.TLSConfiguration)...)
 	return Verdict{Errors: append(errs, rotation(path.Child("certificateRotateStrategy", "selfSigned"), kv.Spec.CertificateRotationStrategy.SelfSigned)...)}
 }

@@ -148,6 +148,10 @@ func TestClusterObjects(t *testing.T) {
 		"odd topology":  {kind: pref, object: `{spec: {cpu: {preferredCPUTopology: moon}}}`, want: []string{`spec.cpu.preferredCPUTopology "moon"`}},
 		"odd spread":    {kind: pref, object: `{spec: {cpu: {spreadOptions: {across: CoresThreads, ratio: 3}}}}`, want: []string{"spec.cpu.spreadOptions.ratio must be 2"}},
 		"configuration": {kind: kv, object: `{spec: {configuration: {additionalGuestMemoryOverheadRatio: "1.5"}}}`},
+		"a profile":     {kind: kv, object: seccomp("localhostProfile: profiles/virtstack.json")},
+		"no profile":    {kind: kv, object: seccomp(""), want: []string{"spec.configuration.seccompConfiguration.virtualMachineInstanceProfile.customProfile must have one of"}},
+		"two profiles":  {kind: kv, object: seccomp("localhostProfile: a, runtimeDefaultProfile: true"), want: []string{"spec.configuration.seccompConfiguration.virtualMachineInstanceProfile.customProfile only one"}},
+		"odd profile":   {kind: kv, object: seccomp("localhostProfile: ../../etc/passwd"), want: []string{`spec.configuration.seccompConfiguration.virtualMachineInstanceProfile.customProfile.localhostProfile "../../etc/passwd"`}},
 		"wrong configuration": {kind: kv, object: `{spec: {infra: {replicas: 0}, customizeComponents: {patches: [{resourceName: a, resourceType: b, patch: "{", type: json}]},
 			configuration: {additionalGuestMemoryOverheadRatio: NaN, tlsConfiguration: {minTLSVersion: VersionTLS13, ciphers: [x]}, developerConfiguration: {featureGates: [A], disabledFeatureGates: [A]}},
 			certificateRotateStrategy: {selfSigned: {ca: {duration: 1h, renewBefore: 2h}, server: {duration: 3h}}}}}`,
@@ -155,6 +159,11 @@ func TestClusterObjects(t *testing.T) {
 				"spec.configuration.developerConfiguration.disabledFeatureGates[0] featureGates too", "spec.configuration.tlsConfiguration.ciphers VersionTLS12",
 				"spec.certificateRotateStrategy.selfSigned.ca.renewBefore at most", "spec.certificateRotateStrategy.selfSigned.server.duration authority"}},
 	}.run(t)
+}
+
+// seccomp is a KubeVirt with a profile for launchers.
+func seccomp(profile string) string {
+	return `{spec: {configuration: {seccompConfiguration: {virtualMachineInstanceProfile: {customProfile: {` + profile + `}}}}}}`
 }
 
 // vmWith is a machine with more in its VM and in its instance's spec.
