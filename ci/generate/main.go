@@ -40,6 +40,11 @@ func run(check bool) error {
 		}
 		maps.Copy(made, some)
 	}
+	keys, err := mergeKeys(made)
+	if err != nil {
+		return err
+	}
+	maps.Copy(made, keys)
 	old, err := committed()
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ var owned = []string{
 	"api/*/zz_generated.deepcopy.go",
 	"api/*/*/*.pb.go",
 	crdDirectory + "/*.yaml",
+	mergeKeysFile,
 }
 
 // committed reads the generated files that are there.
