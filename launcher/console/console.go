@@ -82,10 +82,12 @@ func (c *Console) Serve(ctx context.Context, serial, clients net.Listener) error
 func accept(ctx context.Context, l net.Listener, serve func(net.Conn)) error {
 	for {
 		conn, err := l.Accept()
-		if ctx.Err() != nil {
+		switch {
+		case err == nil && ctx.Err() != nil:
+			return conn.Close() // it came too late
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("accepting on %s: %w", l.Addr(), err)
 		}
 		serve(conn)

@@ -31,6 +31,7 @@ func join(stop context.Context, ws *websocket.Conn, console net.Conn) {
 			// One that finds no room behind data is no loss: the data keeps the connection open.
 			_ = ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
 		case err := <-guestEnded:
+			console.Close() // whoever has nothing more to say may not keep us waiting by not listening either
 			code, text := websocket.CloseNormalClosure, ""
 			if err != nil {
 				code, text = websocket.CloseInternalServerErr, "the connection to the guest was lost"
