@@ -15,6 +15,16 @@ import (
 	"virtstack.io/virtstack/ci/lab"
 )
 
+// neverStarts waits until a VM is said to fail with each start, and why.
+func (p place) neverStarts(name string, texts ...string) {
+	p.t.Helper()
+	vm := p.status(name, v1.VirtualMachineStatusCrashLoopBackOff, 90*time.Second)
+	i := slices.IndexFunc(vm.Status.Conditions, func(c v1.VirtualMachineCondition) bool { return c.Type == v1.VirtualMachineFailure })
+	if i < 0 || !containsAll(vm.Status.Conditions[i].Message, texts) {
+		p.t.Errorf("conditions are %v, want Failure with %q", vm.Status.Conditions, texts)
+	}
+}
+
 // A guest that its launcher can never make isn't called Starting: the VM says that its starts fail, and why, and runs
 // as soon as its spec is mended.
 func TestAGuestThatCanNeverStart(t *testing.T) {
@@ -22,12 +32,7 @@ func TestAGuestThatCanNeverStart(t *testing.T) {
 	p.create(p.vm("web", func(vm *v1.VirtualMachine) {
 		vm.Spec.Template.Spec.Volumes[0].ContainerDisk.Path = "/disk/nope.img"
 	}))
-	vm := p.status("web", v1.VirtualMachineStatusCrashLoopBackOff, 90*time.Second)
-	i := slices.IndexFunc(vm.Status.Conditions, func(c v1.VirtualMachineCondition) bool { return c.Type == v1.VirtualMachineFailure })
-	want := []string{"spec.volumes[0].containerDisk.path", `"/disk/nope.img"`, "there is no /disk/nope.img"}
-	if i < 0 || !containsAll(vm.Status.Conditions[i].Message, want) {
-		t.Errorf("conditions are %v, want Failure with %q", vm.Status.Conditions, want)
-	}
+	p.neverStarts("web", "spec.volumes[0].containerDisk.path", `"/disk/nope.img"`, "there is no /disk/nope.img")
 	_, err := theLab.Kubectl(t.Context(), "patch", "vm", "web", "-n", p.ns, "--type=json", "-p",
 		`[{"op":"remove","path":"/spec/template/spec/volumes/0/containerDisk/path"}]`)
 	p.must(err)

@@ -46,11 +46,11 @@ func (b *builder) recipes() []recipe {
 			return launcher.Spec(b.packages, b.cached("bin", "virt-launcher"))
 		}},
 		{"guest", b.compileGuestd, func(ctx context.Context) (oci.Spec, error) {
-			disk, err := b.guest().Disk(ctx)
+			files, err := b.guest().Make(ctx)
 			if err != nil {
 				return oci.Spec{}, err
 			}
-			return guest.Spec(disk)
+			return guest.Spec(files)
 		}},
 	}
 }

@@ -60,7 +60,7 @@ func (b Builder) disk(ctx context.Context, files map[string][]byte) (string, err
 const script = `set -e
 busybox mount -t proc proc /proc
 mkfs.fat --invariant -n GUEST /disk.raw
-mcopy -i /disk.raw /files/syslinux.cfg /files/vmlinuz /files/initrd ::/
+mcopy -s -i /disk.raw /files/* ::/
 syslinux --install /disk.raw
 qemu-img convert -f raw -O qcow2 -c /disk.raw /disk.qcow2
 `

@@ -2,25 +2,34 @@ package guest
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
 	"virtstack.io/virtstack/ci/images/rootfs"
 )
 
-func TestDiskBelongsToTheUserOfQEMUAndIsReadOnly(t *testing.T) {
-	spec, err := Spec("somewhere")
+func TestFilesBelongToTheUserOfQEMUAndAreReadOnly(t *testing.T) {
+	spec, err := Spec(Files{"somewhere", "or", "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range spec.Layers[0].Tree.Entries() {
-		want := rootfs.Entry{Path: "disk", Mode: fs.ModeDir | 0o755}
-		if !e.Mode.IsDir() {
-			want = rootfs.Entry{Path: DiskPath, Mode: 0o440, Owner: rootfs.Owner{UID: 107, GID: 107}}
+	var got []string
+	for _, l := range spec.Layers {
+		for _, e := range l.Tree.Entries() {
+			want := rootfs.Entry{Mode: fs.ModeDir | 0o755}
+			if !e.Mode.IsDir() {
+				want = rootfs.Entry{Mode: 0o440, Owner: rootfs.Owner{UID: 107, GID: 107}}
+			}
+			if e.Mode != want.Mode || e.Owner != want.Owner {
+				t.Errorf("%s is %v of %v, want %v of %v", e.Path, e.Mode, e.Owner, want.Mode, want.Owner)
+			}
+			got = append(got, e.Path)
 		}
-		if e.Path != want.Path || e.Mode != want.Mode || e.Owner != want.Owner {
-			t.Errorf("got %s %v %v, want %s %v %v", e.Path, e.Mode, e.Owner, want.Path, want.Mode, want.Owner)
-		}
+	}
+	want := []string{"disk", DiskPath, "boot", InitrdPath, KernelPath}
+	if !slices.Equal(got, want) {
+		t.Errorf("the image holds %q, want %q", got, want)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // network and channel that a VM can be given, and the power button.
 var wantedModules = []string{
 	"button", "evdev", "virtio_net", "virtio_blk", "virtio_scsi", "sd_mod", "sr_mod", "ahci", "isofs",
-	"virtio_balloon", "virtio_console", "virtio_mem", "virtio-rng", "virtio_input", "vmw_vsock_virtio_transport", "i6300esb",
+	"virtio_balloon", "virtio_console", "virtio_mem", "virtio-rng", "virtio_input", "vmw_vsock_virtio_transport", "i6300esb", "efivarfs",
 }
 
 // modules is the directory of one kernel's modules.
