@@ -40,8 +40,12 @@ func smbios(n *guestv1.NodeFacts) domain.SMBIOS {
 	return domain.SMBIOS{Manufacturer: s.GetManufacturer(), Product: s.GetProduct(), Family: s.GetFamily(), Version: s.GetVersion(), SKU: s.GetSku()}
 }
 
-// own adds the facts of a guest that asks for what few do: the CPUs that the Pod was given, and ACPI tables.
+// own adds the facts of a guest that asks for what few do: the CPUs that the Pod was given, ACPI tables, and a place for
+// what it keeps.
 func (p *preparer) own(vmi *v1.VirtualMachineInstance, facts *domain.Facts) (err error) {
+	if facts.Firmware, err = p.disks.Keep(vmi, p.firmware); err != nil {
+		return final(err)
+	}
 	if facts.Tables, err = acpi.Tables(vmi, p.disks.Secrets); err != nil {
 		return final(err)
 	}

@@ -112,7 +112,7 @@ func run(ctx context.Context, o options) guest.Exit {
 		shares:   &share.Server{Dir: guestv1.RunDir, Log: os.Stderr},
 		assigned: domain.ParseAssigned(os.Environ()),
 		cpus:     sync.OnceValues(func() ([]domain.HostCPU, error) { return cpus.Read(os.DirFS("/proc"), os.DirFS("/sys")) }),
-		disks:    disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir, Claims: guestv1.ClaimDir, Blocks: guestv1.BlockDir, Boot: guestv1.KernelDir, Credentials: guestv1.CredentialDir},
+		disks:    disk.Dirs{Disks: guestv1.DiskDir, Images: guestv1.ImageDir, Secrets: guestv1.SecretDir, Claims: guestv1.ClaimDir, Blocks: guestv1.BlockDir, Boot: guestv1.KernelDir, State: guestv1.StateDir, Credentials: guestv1.CredentialDir},
 		keeper:   keeper,
 	})
 	go agent.Watch(ctx, g)

@@ -68,7 +68,6 @@ func (p place) told(name, field string) {
 func TestDevicesThatCantBe(t *testing.T) {
 	p := newPlace(t, "refused")
 	for name, tc := range map[string]struct{ devices, want string }{
-		"kept":     {"{tpm: {persistent: true}}", "spec.domain.devices.tpm.persistent: "},
 		"gpu":      {"{gpus: [{name: a, deviceName: vendor.example/gpu}]}", "spec.domain.devices.gpus[0].deviceName: "},
 		"empty-fs": {"{filesystems: [{name: root, virtiofs: {}}]}", "spec.domain.devices.filesystems[0].name: "},
 	} {

@@ -7,7 +7,6 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/config"
-	"virtstack.io/virtstack/machine/size"
 	"virtstack.io/virtstack/machine/storage"
 )
 
@@ -25,9 +24,6 @@ func supportedDevices(vmi *v1.VirtualMachineInstance, cfg config.Config, claims 
 		if err := supportedDevice(fmt.Sprintf("%s.hostDevices[%d]", path, i), h.DeviceName, h.ClaimRequest, cfg); err != nil {
 			return err
 		}
-	}
-	if size.HasTPM(d) && d.TPM.Persistent != nil && *d.TPM.Persistent {
-		return &UnsupportedError{path + ".tpm.persistent", "true: must be false or left out: what outlives the Pod needs a claim of its own, which is not supported yet"}
 	}
 	if err := supportedLUNs(vmi, claims); err != nil {
 		return err

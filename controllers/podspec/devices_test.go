@@ -17,7 +17,7 @@ func TestDevicesThatNoPodCanHaveAreNamed(t *testing.T) {
 		"{gpus: [{name: a, claimName: c}]}":                          at + "gpus[0].claimName",
 		"{hostDevices: [{name: a, deviceName: cpu}]}":                at + "hostDevices[0].deviceName",
 		"{hostDevices: [{name: a}]}":                                 at + "hostDevices[0].deviceName",
-		"{tpm: {persistent: true}}":                                  at + "tpm.persistent",
+		"{tpm: {persistent: true}}":                                  "",
 		"{filesystems: [{name: nowhere, virtiofs: {}}]}":             at + "filesystems[0].name",
 		"{filesystems: [{name: empty, virtiofs: {}}]}":               at + "filesystems[0].name",
 		"{filesystems: [{name: raw, virtiofs: {}}]}":                 at + "filesystems[0].name",

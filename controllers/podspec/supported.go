@@ -31,7 +31,6 @@ func supportedMachine(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		asked bool
 		field string
 	}{
-		{keepsVariables(d.Firmware), "spec.domain.firmware.bootloader.efi.persistent"},
 		{d.LaunchSecurity != nil, "spec.domain.launchSecurity"},
 		{len(vmi.Spec.ResourceClaims) > 0, "spec.resourceClaims"},
 	} {
@@ -51,15 +50,6 @@ func supportedNUMA(vmi *v1.VirtualMachineInstance, cfg config.Config) error {
 	}
 	return &UnsupportedError{"spec.domain.cpu.numa.guestMappingPassthrough", "needs a seccomp profile that permits mbind: the administrator must name one in " +
 		"spec.configuration.seccompConfiguration.virtualMachineInstanceProfile.customProfile.localhostProfile of the KubeVirt"}
-}
-
-// keepsVariables tells whether the firmware's variables must outlive the Pod.
-func keepsVariables(f *v1.Firmware) bool {
-	if f == nil || f.Bootloader == nil || f.Bootloader.EFI == nil {
-		return false
-	}
-	p := f.Bootloader.EFI.Persistent
-	return p != nil && *p
 }
 
 func supportedProbes(vmi *v1.VirtualMachineInstance) *UnsupportedError {

@@ -40,6 +40,7 @@ func addVolumes(s *k8sv1.PodSpec, vmi *v1.VirtualMachineInstance, claims Claims)
 		}
 	}
 	addKernel(s, vmi.Spec.Domain.Firmware)
+	addState(s, vmi)
 	addCredentials(s, vmi.Spec.AccessCredentials)
 }
 

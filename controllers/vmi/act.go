@@ -36,6 +36,8 @@ func (c *Controller) do(ctx context.Context, a plan.Action) error {
 		return c.applier().Metadata(ctx, a.VMI, metadata(a.VMI.Status.NodeName))
 	case plan.LabelNode:
 		return c.applier().Metadata(ctx, a.VMI, metadata(a.Node))
+	case plan.CreateClaim:
+		return c.createClaim(ctx, a)
 	case plan.CreatePod:
 		return c.createPod(ctx, a)
 	case plan.DeletePod:

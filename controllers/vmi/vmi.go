@@ -196,5 +196,6 @@ func (c *Controller) render(ctx context.Context, seen *plan.Seen) error {
 		return err
 	}
 	podspec.TakeDevices(seen.Rendered, devices)
-	return nil
+	seen.State, err = c.missingState(ctx, seen.VMI, cfg)
+	return err
 }

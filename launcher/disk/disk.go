@@ -36,8 +36,8 @@ var volumeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 type Dirs struct {
 	// Disks is where this package writes; Images, Secrets and Claims hold one directory per volume, Blocks one device.
 	Disks, Images, Secrets, Claims, Blocks string
-	// Boot is the image that a kernel is in.
-	Boot string
+	// Boot is the image that a kernel is in; State is on the claim for what a machine keeps.
+	Boot, State string
 	// Credentials holds one directory per Secret of spec.accessCredentials.
 	Credentials credential.Secrets
 }

@@ -100,6 +100,8 @@ type Firmware struct {
 	Plain, Secure EFI
 	// Vars is where this guest's variables are kept.
 	Vars string
+	// TPM is the directory for what the TPM of this guest holds, where that outlives the Pod.
+	TPM string
 }
 
 // EFI is one build of UEFI: its code and the variables that a new guest starts with.

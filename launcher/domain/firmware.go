@@ -81,9 +81,6 @@ func (c *converter) efi(os *libvirtxml.DomainOS, e *v1.EFI, path *field.Path) {
 		build, secure = c.facts.Firmware.Secure, "yes"
 		c.needSMM(path.Child("secureBoot"))
 	}
-	if e.Persistent != nil && *e.Persistent {
-		c.refuse(field.Invalid(path.Child("persistent"), true, "must be false or left out: variables that outlive the Pod are not supported yet"))
-	}
 	if build.Code == "" || build.Vars == "" {
 		c.refuse(field.Invalid(path.Child("secureBoot"), on(e.SecureBoot), "the launcher's image has no such firmware for this architecture: choose the other value"))
 		return

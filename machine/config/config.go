@@ -60,6 +60,8 @@ type Config struct {
 	PermittedDevices map[string]bool
 	// BalloonPeriod is how often guests are asked for their memory figures, in seconds; 0: never.
 	BalloonPeriod uint32
+	// StateStorageClass is that of claims on which VMs keep their TPM and their firmware's variables; empty: the cluster's.
+	StateStorageClass string
 	// KeepFreePages says that pages which guests don't use are not given back to the node.
 	KeepFreePages bool
 
@@ -79,6 +81,7 @@ func From(kv *v1.KubeVirt) Config {
 	set(&c.ImagePullPolicy, kv.Spec.ImagePullPolicy)
 	set(&c.CPUModel, k.CPUModel)
 	set(&c.RuntimeClass, k.DefaultRuntimeClass)
+	set(&c.StateStorageClass, k.VMStateStorageClass)
 	c.CPURequest = k.CPURequest
 	setPtr(&c.EvictionStrategy, k.EvictionStrategy)
 	setPtr(&c.DevicesPerNode, k.VirtualMachineInstancesPerNode)

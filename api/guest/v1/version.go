@@ -23,6 +23,9 @@ const (
 	ImageDir = "/var/run/virtstack-images"
 	// KernelDir is the mounted image volume of spec.domain.firmware.kernelBoot.
 	KernelDir = "/var/run/virtstack-kernel"
+	// StateDir is on the claim of a VM whose TPM or whose firmware's variables outlive the Pod.
+	StateVolume = "state"
+	StateDir    = "/var/run/virtstack-state"
 	// ClaimDir holds one directory per PVC with volumeMode Filesystem, or hostDisk, named as the VMI's volume; a PVC's disk
 	// is disk.img.
 	ClaimDir = "/var/run/virtstack-claims"

@@ -55,7 +55,7 @@ var dataDirs = []string{"usr/share/libvirt/cpu_map", "usr/share/libvirt/schemas"
 // mountPoints are there because the root file system is read-only when the Pod runs.
 var mountPoints = []string{
 	"proc", "sys", "dev", "etc", "run", "tmp", "home",
-	guestv1.RunDir, guestv1.DiskDir, guestv1.ImageDir, guestv1.KernelDir, guestv1.ClaimDir, guestv1.SecretDir,
+	guestv1.RunDir, guestv1.DiskDir, guestv1.ImageDir, guestv1.KernelDir, guestv1.StateDir, guestv1.ClaimDir, guestv1.SecretDir,
 }
 
 var accounts = map[string]string{

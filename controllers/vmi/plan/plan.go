@@ -31,6 +31,9 @@ type Seen struct {
 	TakenCIDs map[uint32]bool
 	// Imports are the phases of the DataVolumes that make these claims, by claim; none for a claim that no DataVolume makes.
 	Imports map[string]string
+	// State is the claim on which the VMI's machine keeps its state, as it has to be made; nil: it is there, or the
+	// machine keeps nothing.
+	State *k8sv1.PersistentVolumeClaim
 	// Rendered is the Pod that the VMI asks for; Unrendered says why there can be none.
 	Rendered   *k8sv1.Pod
 	Unrendered error
@@ -57,6 +60,12 @@ type Action interface{ String() string }
 
 // HoldVMI puts the finalizer on a VMI that was made without one.
 type HoldVMI struct{ VMI *v1.VirtualMachineInstance }
+
+// CreateClaim creates the claim on which a VMI's machine keeps its state.
+type CreateClaim struct {
+	VMI   *v1.VirtualMachineInstance
+	Claim *k8sv1.PersistentVolumeClaim
+}
 
 // CreatePod creates the launcher Pod.
 type CreatePod struct {
@@ -96,7 +105,10 @@ type Report struct{ Reason, Message string }
 // ReleaseVMI takes the finalizers away that keep a deleted VMI.
 type ReleaseVMI struct{ VMI *v1.VirtualMachineInstance }
 
-func (a HoldVMI) String() string   { return "holding VMI " + a.VMI.Name }
+func (a HoldVMI) String() string { return "holding VMI " + a.VMI.Name }
+func (a CreateClaim) String() string {
+	return "creating PersistentVolumeClaim " + a.Claim.Name
+}
 func (a CreatePod) String() string { return "creating Pod " + a.Pod.Name }
 func (a DeletePod) String() string { return "deleting Pod " + a.Pod.Name + ": " + a.Why }
 func (a OpenGate) String() string {
@@ -157,7 +169,11 @@ func starting(now time.Time, s Seen) Plan {
 	if reason, message := importProblem(s); reason != "" {
 		return Plan{Actions: hold(s), Status: problem(now, s, v1.Pending, reason, message), Recheck: now.Add(importEvery)}
 	}
-	return Plan{Actions: append(hold(s), CreatePod{s.VMI, s.Rendered}), Status: carried(s)}
+	actions := hold(s)
+	if s.State != nil {
+		actions = append(actions, CreateClaim{s.VMI, s.State})
+	}
+	return Plan{Actions: append(actions, CreatePod{s.VMI, s.Rendered}), Status: carried(s)}
 }
 
 // hold returns the action that a VMI made by a person needs first.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ const (
 	ReasonErrImagePull     = "ErrImagePull"
 	ReasonImagePullBackOff = "ImagePullBackOff"
 	ReasonFailedCreate     = "FailedCreate"
+	ReasonFailedState      = "FailedBackendStorageCreate"
 	// ReasonUnsupported: the spec asks for what this version doesn't have; the message names the field.
 	ReasonUnsupported = "Unsupported"
 	// ReasonPodLost: the launcher Pod was taken away; the guest didn't end by itself.
@@ -97,12 +99,22 @@ func problem(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase, reason
 	return st
 }
 
+// StateError is why the claim of a machine's state can't be made.
+type StateError struct{ Err error }
+
+func (e StateError) Error() string { return e.Err.Error() }
+func (e StateError) Unwrap() error { return e.Err }
+
 // Failed returns the status of a plan whose action failed: while the VMI has no Pod, that is what its owner must know.
 func Failed(now time.Time, s Seen, p Plan, err error) v1.VirtualMachineInstanceStatus {
 	if err == nil || s.Pod != nil || s.VMI.DeletionTimestamp != nil || HadPod(s.VMI) {
 		return p.Status
 	}
-	return problem(now, s, v1.Pending, ReasonFailedCreate, err.Error())
+	reason := ReasonFailedCreate
+	if errors.As(err, &StateError{}) {
+		reason = ReasonFailedState
+	}
+	return problem(now, s, v1.Pending, reason, err.Error())
 }
 
 // lastWords says why a VMI failed before it was handed over, or after it was taken back: what was said already, else

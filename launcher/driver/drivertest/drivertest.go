@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 		"a guest with secure UEFI":          secureUEFI,
 		"a guest with a TPM":                tpm,
 		"a guest with UEFI and a TPM":       secureTPM,
+		"a guest that keeps its state":      keepsState,
 		"a guest with many devices":         emulatedDevices,
 		"a guest with ICH9 sound":           ichSound,
 		"devices on the PCI root":           onRoot,

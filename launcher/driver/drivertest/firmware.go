@@ -31,3 +31,14 @@ func withEFI(t *testing.T, secure bool) edit {
 		facts.Firmware = domain.ImageFirmware(vars)
 	}
 }
+
+// keepsState shows that libvirt makes the files of a guest's state where the launcher wants them.
+func keepsState(t *testing.T, d Driver) {
+	dir, yes := short(t), true
+	vars, tpm := filepath.Join(dir, "nvram.fd"), filepath.Join(dir, "tpm")
+	starts(t, d, withEFI(t, false), func(spec *v1.DomainSpec, facts *domain.Facts) {
+		spec.Firmware.Bootloader.EFI.Persistent = &yes
+		spec.Devices.TPM = &v1.TPMDevice{Persistent: &yes}
+		facts.Firmware.Vars, facts.Firmware.TPM = vars, tpm
+	})
+}
