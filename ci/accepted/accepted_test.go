@@ -15,6 +15,7 @@ import (
 	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 	"libvirt.org/go/libvirtxml"
 
@@ -23,6 +24,7 @@ import (
 	"virtstack.io/virtstack/launcher/domain"
 	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/defaults"
+	"virtstack.io/virtstack/machine/size"
 	"virtstack.io/virtstack/machine/storage"
 	"virtstack.io/virtstack/machine/validate"
 )
@@ -96,6 +98,10 @@ func converts(t *testing.T, machine map[string]any, cfg config.Config) bool {
 	if err != nil || len(verdict.Errors) > 0 {
 		return false
 	}
+	// A VM's machine is checked as it is written, its VMI with its defaults: what passes once passes again.
+	if again := validate.VMI(field.NewPath("spec"), &filled.Spec); len(again) > 0 {
+		t.Errorf("admission accepts what it refuses with its defaults: %v\n%s", again.ToAggregate(), spec)
+	}
 	if refused != nil || filled.Spec.Architecture == "s390x" { // no launcher is built for it
 		return true
 	}
@@ -141,6 +147,10 @@ func facts(vmi *v1.VirtualMachineInstance) domain.Facts {
 	}, Firmware: domain.ImageFirmware(guestv1.RunDir + "/vars.fd")}
 	if fw := vmi.Spec.Domain.Firmware; fw.KernelBoot != nil && fw.KernelBoot.Container != nil { // defaults give every machine one
 		f.Kernel = domain.Kernel{Kernel: guestv1.KernelDir + fw.KernelBoot.Container.KernelPath}
+	}
+	cpus := size.VCPUs(vmi) + size.PoolCPUs(vmi)
+	for id := range uint(min(cpus+size.EmulatorCPUs(vmi, cpus), 2*4096)) { // two cells of cores with two threads; no more than any guest has
+		f.CPUs = append(f.CPUs, domain.HostCPU{ID: id, Core: id / 2 * 2, Cell: id % 4 / 2})
 	}
 	block := claims(vmi)
 	for i, v := range vmi.Spec.Volumes {

@@ -146,10 +146,18 @@ func attachDisks(s *v1.VirtualMachineInstanceSpec) {
 	}
 }
 
-// fillDisks gives every disk a target and a bus.
+// fillDisks gives every disk a target and a bus; guests look for metrics of their node on a virtio disk only.
 func fillDisks(s *v1.VirtualMachineInstanceSpec) {
+	metrics := map[string]bool{}
+	for _, v := range s.Volumes {
+		metrics[v.Name] = v.DownwardMetrics != nil
+	}
 	for i := range s.Domain.Devices.Disks {
-		fillDisk(&s.Domain.Devices.Disks[i], DiskBus(s.Architecture))
+		bus := DiskBus(s.Architecture)
+		if metrics[s.Domain.Devices.Disks[i].Name] {
+			bus = v1.DiskBusVirtio
+		}
+		fillDisk(&s.Domain.Devices.Disks[i], bus)
 	}
 }
 

@@ -59,6 +59,7 @@ func TestGrowingMemory(t *testing.T) {
 	tables{
 		"grows":       {grow("guest: 1Gi, maxGuest: 4Gi", ""), nil},
 		"small":       {grow("guest: 512Mi, maxGuest: 4Gi", ""), []string{"domain.memory.guest at least 1Gi"}},
+		"requested":   {`{domain: {memory: {guest: null, maxGuest: 4Gi}, resources: {requests: {memory: 512Mi}}}}`, []string{"domain.resources.requests.memory at least 1Gi"}},
 		"no block":    {grow("guest: 1Gi, maxGuest: 2000000000", ""), []string{"domain.memory.maxGuest multiple of 2Mi"}},
 		"large pages": {grow("guest: 1Gi, maxGuest: 1500Mi, hugepages: {pageSize: 1Gi}", ""), []string{"domain.memory.maxGuest multiple of 1Gi"}},
 		"encrypted": {grow("guest: 1Gi, maxGuest: 2Gi", ", firmware: {bootloader: {efi: {secureBoot: false}}}, launchSecurity: {sev: {}}"),

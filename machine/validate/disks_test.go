@@ -87,6 +87,7 @@ func TestVolumeSources(t *testing.T) {
 		"capacity":    {volume(`emptyDisk: {capacity: "0"}`), []string{"volumes[1].emptyDisk.capacity must be more than 0"}},
 		"claim":       {volume(`persistentVolumeClaim: {claimName: ""}`), []string{"volumes[1].persistentVolumeClaim.claimName Required"}},
 		"data volume": {volume(`dataVolume: {name: ../x}`), []string{"volumes[1].dataVolume.name"}},
+		"metrics":     {volume(`downwardMetrics: {}`), nil},
 		"config map":  {volume(`configMap: {}`), []string{"volumes[1].configMap.name Required"}},
 		"secret":      {volume(`secret: {}`), []string{"volumes[1].secret.secretName Required"}},
 		"ephemeral":   {volume(`ephemeral: {}`), []string{"volumes[1].ephemeral.persistentVolumeClaim Required"}},

@@ -100,10 +100,11 @@ func wholeCPUs(domain *field.Path, d *v1.DomainSpec) field.ErrorList {
 // growth checks the memory that a running machine may be given.
 func growth(domain *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
 	d := &spec.Domain
-	if d.Memory == nil || d.Memory.MaxGuest == nil || d.Memory.Guest == nil || d.Memory.MaxGuest.Cmp(*d.Memory.Guest) <= 0 {
+	from, guest := guestMemory(domain, d)
+	if d.Memory == nil || d.Memory.MaxGuest == nil || guest == nil || d.Memory.MaxGuest.Cmp(*guest) <= 0 {
 		return nil
 	}
-	at, most, guest := domain.Child("memory", "maxGuest"), d.Memory.MaxGuest, d.Memory.Guest
+	at, most := domain.Child("memory", "maxGuest"), d.Memory.MaxGuest
 	refuse := func(detail string) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, most.String(), detail)}
 	}
@@ -123,14 +124,14 @@ func growth(domain *field.Path, spec *v1.VirtualMachineInstanceSpec) field.Error
 	}
 	var errs field.ErrorList
 	if guest.CmpInt64(1<<30) < 0 {
-		errs = append(errs, field.Invalid(domain.Child("memory", "guest"), guest.String(), "must be at least 1Gi when maxGuest lets it grow"))
+		errs = append(errs, field.Invalid(from, guest.String(), "must be at least 1Gi when maxGuest lets it grow"))
 	}
 	for _, q := range []struct {
-		name string
+		at *field.Path
 		*resource.Quantity
-	}{{"guest", guest}, {"maxGuest", most}} {
+	}{{from, guest}, {at, most}} {
 		if q.Value()%block != 0 {
-			errs = append(errs, field.Invalid(domain.Child("memory", q.name), q.String(),
+			errs = append(errs, field.Invalid(q.at, q.String(),
 				"must be a multiple of "+unit+", the block in which memory grows"))
 		}
 	}

@@ -20,7 +20,7 @@ const (
 
 func memory(domain *field.Path, d *v1.DomainSpec, from supplies) field.ErrorList {
 	path := domain.Child("memory")
-	asked, bounded := d.Resources.Requests[k8sv1.ResourceMemory]
+	_, bounded := d.Resources.Requests[k8sv1.ResourceMemory]
 	limit, limited := d.Resources.Limits[k8sv1.ResourceMemory]
 	if d.Memory == nil {
 		if from.instancetype || bounded || limited {
@@ -40,9 +40,10 @@ func memory(domain *field.Path, d *v1.DomainSpec, from supplies) field.ErrorList
 	case !from.instancetype && !bounded && !limited && d.Memory.Hugepages == nil:
 		errs = append(errs, field.Required(path.Child("guest"), "must be the guest's memory, such as 2Gi"))
 	}
-	if most := d.Memory.MaxGuest; most != nil && guest != nil && most.Cmp(*guest) < 0 {
+	_, total := guestMemory(domain, d)
+	if most := d.Memory.MaxGuest; most != nil && total != nil && most.Cmp(*total) < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxGuest"), most.String(),
-			fmt.Sprintf("must be at least the guest's memory, %s", guest.String())))
+			fmt.Sprintf("must be at least the guest's memory, %s", total.String())))
 	}
 	if most := d.Memory.MaxGuest; most != nil && most.CmpInt64(maxAmount) > 0 {
 		errs = append(errs, field.Invalid(path.Child("maxGuest"), most.String(), "must be at most 1Pi"))
@@ -50,13 +51,31 @@ func memory(domain *field.Path, d *v1.DomainSpec, from supplies) field.ErrorList
 	if r := d.Memory.ReservedOverhead; r != nil && r.AddedOverhead != nil {
 		errs = append(errs, amount(path.Child("reservedOverhead", "addedOverhead"), *r.AddedOverhead, 0)...)
 	}
-	total := guest
-	for _, other := range []*resource.Quantity{&asked, &limit} {
-		if total == nil && !other.IsZero() {
-			total = other
+	return append(errs, hugepages(path.Child("hugepages", "pageSize"), d.Memory.Hugepages, total)...)
+}
+
+// guestMemory returns the memory that the guest is given and the field that says so; nil where none does, or an
+// instancetype.
+func guestMemory(domain *field.Path, d *v1.DomainSpec) (*field.Path, *resource.Quantity) {
+	if d.Memory != nil && d.Memory.Guest != nil {
+		return domain.Child("memory", "guest"), d.Memory.Guest
+	}
+	for _, from := range []struct {
+		name string
+		k8sv1.ResourceList
+	}{{"requests", d.Resources.Requests}, {"limits", d.Resources.Limits}} {
+		if q, ok := from.ResourceList[k8sv1.ResourceMemory]; ok {
+			return domain.Child("resources", from.name, "memory"), &q
 		}
 	}
-	return append(errs, hugepages(path.Child("hugepages", "pageSize"), d.Memory.Hugepages, total)...)
+	if d.Memory == nil || d.Memory.Hugepages == nil {
+		return nil, nil
+	}
+	q, err := resource.ParseQuantity(d.Memory.Hugepages.PageSize)
+	if err != nil {
+		return nil, nil
+	}
+	return domain.Child("memory", "hugepages", "pageSize"), &q // a page is the least that there can be
 }
 
 // hugepages wants memory, where it is known, in whole pages.
