@@ -165,7 +165,7 @@ func onServer(t *testing.T, env *kubetest.Env, dir string, m manifest, want stri
 		defer func() { _ = env.Client.Delete(ctx, asks.Old) }()
 	}
 	for _, o := range pack(t, dir, m.params) {
-		if err := env.Client.Patch(ctx, o, client.Apply, client.FieldOwner("test"), client.ForceOwnership); err != nil { //nolint:staticcheck // unstructured
+		if err := env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("test"), client.ForceOwnership); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = env.Client.Delete(context.WithoutCancel(ctx), o) }()
