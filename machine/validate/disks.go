@@ -51,6 +51,9 @@ func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec, from suppli
 		if held[name] == nil {
 			errs = append(errs, noVolume(at, name))
 		}
+		if d.Filesystems[i].Virtiofs == nil {
+			errs = append(errs, field.Required(path.Index(i).Child("virtiofs"), "must be given, as {}: it is the one kind of file system"))
+		}
 	}
 	return errs
 }
