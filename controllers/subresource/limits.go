@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -45,6 +46,7 @@ type StreamLimits struct {
 type Streams struct {
 	limits StreamLimits
 	stop   context.Context
+	ping   time.Duration // between two pings of a stream
 	open   sync.WaitGroup
 
 	mu    sync.Mutex
@@ -54,7 +56,7 @@ type Streams struct {
 
 // NewStreams counts streams up to limits. All of them end soon after stop does.
 func NewStreams(stop context.Context, limits StreamLimits) *Streams {
-	return &Streams{limits: limits, stop: stop, users: map[string]int{}}
+	return &Streams{limits: limits, stop: stop, ping: pingEvery, users: map[string]int{}}
 }
 
 // begin counts one stream more, or refuses it with HTTP status 429. Each begin that succeeds takes one end.

@@ -1,9 +1,9 @@
 package subresource
 
 import (
-	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -54,33 +54,42 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, vmi *v1.VirtualM
 		return nil // Upgrade has answered
 	}
 	defer front.Close()
-	join(s.Streams.stop, front, back)
+	s.Streams.join(front, back)
 	return nil
 }
 
-// join copies messages between two websockets until one of them ends or stop does, and hands the reason on.
-func join(stop context.Context, front, back *websocket.Conn) {
+// join copies messages between two websockets until one of them ends or stop does, and hands the reason on. Who ends
+// while the other side takes nothing, so that nobody reads what it says, is found by pings.
+func (s *Streams) join(front, back *websocket.Conn) {
 	over := make(chan *websocket.CloseError, 2)
 	go func() { over <- pump(front, back, "the connection to the guest was lost") }()
 	go func() { over <- pump(back, front, "the client went away") }()
-	ping := time.NewTicker(pingEvery)
+	ping := time.NewTicker(s.ping)
 	defer ping.Stop()
 	for {
 		select {
 		case <-ping.C:
-			// A ping that finds no room behind data is no loss: the data keeps the connection open.
-			_ = front.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
-			_ = back.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+			if gone(front) || gone(back) {
+				return // closing both ends the pumps
+			}
 		case reason := <-over:
 			part(front, back, reason)
 			await(over, 1)
 			return
-		case <-stop.Done():
+		case <-s.stop.Done():
 			part(front, back, stopping)
 			await(over, 2)
 			return
 		}
 	}
+}
+
+// gone pings and tells whether there is nobody any more. A ping that finds no room behind data is no loss: the data keeps
+// the connection open.
+func gone(conn *websocket.Conn) bool {
+	err := conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+	var busy net.Error
+	return err != nil && !errors.Is(err, websocket.ErrCloseSent) && !(errors.As(err, &busy) && busy.Timeout())
 }
 
 // part says goodbye to both ends.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -19,17 +20,19 @@ const (
 
 // join copies bytes both ways until one side ends or stop does. Nothing is kept between the two: a peer that reads
 // slowly makes the launcher wait, whose business it is not to make the guest wait.
-func join(stop context.Context, ws *websocket.Conn, console net.Conn) {
+func (s *Server) join(stop context.Context, ws *websocket.Conn, console net.Conn) {
 	guestEnded, peerEnded := make(chan error, 1), make(chan error, 1)
 	go func() { guestEnded <- fromGuest(ws, console) }()
 	go func() { peerEnded <- toGuest(console, ws) }()
-	ping := time.NewTicker(pingEvery)
+	ping := time.NewTicker(cmp.Or(s.ping, pingEvery))
 	defer ping.Stop()
 	for {
 		select {
 		case <-ping.C:
-			// One that finds no room behind data is no loss: the data keeps the connection open.
-			_ = ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+			if gone(ws) { // while the guest takes no input, nobody reads what the peer says
+				console.Close()
+				ws.Close()
+			}
 		case err := <-guestEnded:
 			console.Close() // whoever has nothing more to say may not keep us waiting by not listening either
 			code, text := websocket.CloseNormalClosure, ""
@@ -52,6 +55,14 @@ func join(stop context.Context, ws *websocket.Conn, console net.Conn) {
 			return
 		}
 	}
+}
+
+// gone pings and tells whether there is nobody any more. A ping that finds no room behind data is no loss: the data keeps
+// the connection open.
+func gone(ws *websocket.Conn) bool {
+	err := ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+	var busy net.Error
+	return err != nil && !errors.Is(err, websocket.ErrCloseSent) && !(errors.As(err, &busy) && busy.Timeout())
 }
 
 // part says goodbye and, where ended is given, waits for the peer to: a connection closed over unread bytes is reset,

@@ -108,3 +108,30 @@ func TestALauncherThatNeitherReadsNorWritesHoldsNothing(t *testing.T) {
 		t.Error("the stream is held")
 	}
 }
+
+// Nor does a client that vanishes while a guest, paused perhaps, takes no more input.
+func TestAClientThatVanishesBeforeADeafGuest(t *testing.T) {
+	leak.Check(t)
+	held := make(chan struct{})
+	t.Cleanup(func() { close(held) })
+	s, url, _ := serve(t, launchers(t, func(c *net.UnixConn) {
+		defer c.Close()
+		<-held
+	}))
+	s.ping = 50 * time.Millisecond
+	c := open(t, url)
+	if err := c.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); err == nil; { // until nothing more fits
+		err = c.WriteMessage(websocket.BinaryMessage, make([]byte, 64<<10))
+	}
+	c.NetConn().Close()
+	over := make(chan struct{})
+	go func() { s.open.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(4 * farewell):
+		t.Error("the stream is held")
+	}
+}

@@ -48,6 +48,7 @@ type Server struct {
 	Verbs map[string]Verb
 
 	open sync.WaitGroup
+	ping time.Duration // between two pings of a stream; zero: pingEvery
 }
 
 // NeedLeaderElection is false: each node serves its own guests.
@@ -143,7 +144,7 @@ func (s *Server) console(stop context.Context, w http.ResponseWriter, r *http.Re
 		return
 	}
 	defer ws.Close()
-	join(stop, ws, console)
+	s.join(stop, ws, console)
 }
 
 func target(r *http.Request) types.NamespacedName {
