@@ -2,6 +2,7 @@ package operator
 
 import (
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -127,17 +128,23 @@ func begin(t *testing.T) *install {
 			t.Fatal(err)
 		}
 	}
-	own := i.operator()
-	i.installer = &Controller{
-		client: own, live: own, status: apply.Applier{Client: own, Manager: fieldManager}, events: events.NewFakeRecorder(1000),
-		files: components(t, ""), images: render.Images{Component: "localhost/virtstack:1", Launcher: "localhost/virt-launcher:1"},
-	}
-	i.certifier, i.signer = &Certifier{client: own, live: own}, &Signer{client: own, live: own}
+	i.process(nil)
 	return i
 }
 
+// process starts the operator, whose requests go through wire; nil: as they are.
+func (i *install) process(wire func(http.RoundTripper) http.RoundTripper) {
+	i.t.Helper()
+	own := i.operator(wire)
+	i.installer = &Controller{
+		client: own, live: own, status: apply.Applier{Client: own, Manager: fieldManager}, events: events.NewFakeRecorder(1000),
+		files: components(i.t, ""), images: render.Images{Component: "localhost/virtstack:1", Launcher: "localhost/virt-launcher:1"},
+	}
+	i.certifier, i.signer = &Certifier{client: own, live: own}, &Signer{client: own, live: own}
+}
+
 // operator acts with a token of the operator's own account.
-func (i *install) operator() client.Client {
+func (i *install) operator(wire func(http.RoundTripper) http.RoundTripper) client.Client {
 	i.t.Helper()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt-operator"}}
 	token := &authenticationv1.TokenRequest{}
@@ -147,6 +154,9 @@ func (i *install) operator() client.Client {
 	cfg := rest.AnonymousClientConfig(i.Config)
 	cfg.BearerToken = token.Status.Token
 	cfg.QPS, cfg.Burst = -1, -1
+	if wire != nil {
+		cfg.Wrap(wire)
+	}
 	c, err := client.New(cfg, client.Options{Scheme: i.Client.Scheme()})
 	if err != nil {
 		i.t.Fatal(err)
