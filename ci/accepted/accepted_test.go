@@ -33,7 +33,7 @@ import (
 const hostDisks = "/data/disks"
 
 // roots are the directories in which a domain may have files: the launcher's own, and what its Pod brings.
-var roots = []string{guestv1.RunDir, guestv1.DiskDir, guestv1.ImageDir, guestv1.KernelDir, guestv1.ClaimDir, guestv1.BlockDir, guestv1.SecretDir, guestv1.CredentialDir,
+var roots = []string{guestv1.RunDir, guestv1.DiskDir, guestv1.ImageDir, guestv1.KernelDir, guestv1.StateDir, guestv1.ClaimDir, guestv1.BlockDir, guestv1.SecretDir, guestv1.CredentialDir,
 	"/usr/bin", "/usr/share", "/dev"}
 
 func everything() config.Config {
