@@ -52,10 +52,18 @@ func parseStat(raw []byte) (state string, start uint64, err error) {
 	return f[0], start, err
 }
 
-// Alive reports whether the process still runs. A zombie doesn't: whoever started it may reap it late.
+// Alive reports whether the process still runs. A zombie doesn't: whoever started it may reap it late. One whose other
+// threads haven't ended yet does: they hold its files, its listening sockets among them.
 func (id ID) Alive() bool {
 	state, start, err := stat(id.PID)
-	return err == nil && start == id.Start && state != "Z" && state != "X"
+	if err != nil || start != id.Start || state == "X" {
+		return false
+	}
+	if state != "Z" {
+		return true
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", id.PID))
+	return err == nil && len(threads) > 1
 }
 
 // End signals the process and waits until it is gone; after patience it is killed. An ended process is success.

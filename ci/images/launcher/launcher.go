@@ -42,7 +42,7 @@ var programs = []string{
 
 // data is what they read: CPU models and schemas, firmware, and option ROMs.
 var data = []string{
-	"usr/share/seabios/bios-256k.bin", "usr/share/seabios/vgabios-stdvga.bin", "usr/share/seabios/vgabios-virtio.bin",
+	"usr/share/seabios/bios-256k.bin", "usr/share/seabios/vgabios-stdvga.bin", "usr/share/seabios/vgabios-virtio.bin", "usr/share/seabios/vgabios-bochs-display.bin",
 	"usr/share/OVMF/OVMF_CODE_4M.fd", "usr/share/OVMF/OVMF_VARS_4M.fd",
 	"usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 	"usr/share/qemu/kvmvapic.bin", "usr/share/qemu/linuxboot_dma.bin", "usr/share/qemu/pvh.bin",
