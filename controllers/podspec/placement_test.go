@@ -26,13 +26,6 @@ func machineWith(t *testing.T, domain string) *v1.VirtualMachineInstance {
 	return vmi
 }
 
-// chosen is a configuration with a seccomp profile for launchers.
-func chosen() config.Config {
-	cfg := config.From(nil)
-	cfg.Seccomp = &k8sv1.SeccompProfile{Type: k8sv1.SeccompProfileTypeRuntimeDefault}
-	return cfg
-}
-
 // Labels of nodes that a guest's CPU and features ask for.
 func TestNodesForACPUAndFeatures(t *testing.T) {
 	strict := config.From(&v1.KubeVirt{Spec: v1.KubeVirtSpec{Configuration: v1.KubeVirtConfiguration{
