@@ -71,13 +71,9 @@ func repository(t *testing.T, kustomization string) fs.FS {
 		"vms/vm.yaml":            {Data: []byte(kustomizedVM)},
 	}
 	for _, name := range []string{"kustomization.yaml", "names.yaml", "fields.yaml", "merge-keys.json"} {
-		content, err := os.ReadFile("kustomize/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files["kustomize/"+name] = &fstest.MapFile{Data: content}
-		files["vms/"+name+".copy.yaml"] = &fstest.MapFile{Data: content}
+		files["kustomize/"+name] = &fstest.MapFile{Data: content(t, "kustomize/"+name)}
 	}
+	files["vms/fields.yaml"] = files["kustomize/fields.yaml"]
 	return files
 }
 
@@ -92,6 +88,29 @@ func kustomized(t *testing.T, kustomization string) map[string]*unstructured.Uns
 		found[o.GetKind()] = o.Unstructured
 	}
 	return found
+}
+
+func content(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// kustomize reads no file outside of a kustomization's directory, so some stand in several: as copies, not as versions.
+func TestCopiedConfigurationsAreTheSame(t *testing.T) {
+	for of, copies := range map[string][]string{
+		"kustomize/fields.yaml":  {"../examples/kustomize/fields.yaml"},
+		"components/images.yaml": {"../overlays/dev/images.yaml", "../overlays/production/images.yaml"},
+	} {
+		for _, name := range copies {
+			if string(content(t, name)) != string(content(t, of)) {
+				t.Errorf("%s is not what bundles/%s is", name, of)
+			}
+		}
+	}
 }
 
 // entry returns an entry of a list by its name.
@@ -136,7 +155,7 @@ func TestKustomizeKnowsOurNames(t *testing.T) {
 
 // images:, replicas: and template labels reach our fields where the kustomization lists fields.yaml itself.
 func TestKustomizeKnowsOurFields(t *testing.T) {
-	got := kustomized(t, `configurations: [fields.yaml.copy.yaml]
+	got := kustomized(t, `configurations: [fields.yaml]
 images: [{name: guest, newName: registry.example/guest, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}]
 labels: [{includeTemplates: true, pairs: {team: red}}]
 `)

@@ -17,8 +17,8 @@ import (
 )
 
 func lintCommand(e *environment) *cobra.Command {
-	var in, from sources
-	output, as := "", ""
+	var from sources
+	as := ""
 	cmd := &cobra.Command{
 		Use:   "lint (-f FILE | -k DIR)...",
 		Short: "Tell whether policies of admission would let manifests pass, without asking a cluster",
@@ -26,36 +26,15 @@ func lintCommand(e *environment) *cobra.Command {
 			"run by the API server's own code. The policies are all of this release's, or those of --policies; their parameters\n" +
 			"are the ConfigMaps that come with them, or those of the same name among the manifests.\n\n" +
 			"Exit codes: 0 all would pass, 1 something would be refused, 2 wrong usage or a file that can't be read.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit{usage, fmt.Errorf("lint takes no arguments, got %q: give files with -f and kustomizations with -k", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != "json" {
-				return exit{usage, fmt.Errorf("--output %q: must be json or be left out", output)}
-			}
-			manifests, err := in.read(e.In)
-			if err != nil {
-				return exit{usage, err}
-			}
-			set, err := policiesOf(from, manifests)
-			if err != nil {
-				return exit{usage, err}
-			}
-			namespace := *e.connection.Namespace
-			found, err := lint(cmd.Context(), manifests, set, asker{cmp.Or(namespace, "default"), as})
-			if err != nil {
-				return err
-			}
-			return e.print(found, output)
-		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{usage, err} })
-	in.flags(cmd)
+	e.judges(cmd, func(ctx context.Context, manifests []manifest) (report, error) {
+		set, err := policiesOf(from, manifests)
+		if err != nil {
+			return report{}, exit{usage, err}
+		}
+		return lint(ctx, manifests, set, asker{cmp.Or(*e.connection.Namespace, "default"), as})
+	})
 	cmd.Flags().StringArrayVar(&from.kustomizations, "policies", nil, "directory with a kustomization of policies, bindings and parameters, instead of this release's; may be repeated")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for lines that people read")
 	cmd.Flags().StringVar(&as, "as-user", "kubernetes-admin", "name of the user who would apply the manifests, for policies that let some through")
 	return cmd
 }

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -27,11 +26,6 @@ const maxManifest = 32 << 20
 // sources are where manifests come from.
 type sources struct {
 	files, kustomizations []string
-}
-
-func (s *sources) flags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&s.files, "filename", "f", nil, "file or directory of manifests, - for the standard input; may be repeated")
-	cmd.Flags().StringArrayVarP(&s.kustomizations, "kustomize", "k", nil, "directory with a kustomization, built without the network; may be repeated")
 }
 
 // manifest is one object and where it is, or why it can't be read.

@@ -82,8 +82,6 @@ func (r report) errors() int {
 }
 
 func validateCommand(e *environment) *cobra.Command {
-	var in sources
-	output := ""
 	cmd := &cobra.Command{
 		Use:   "validate (-f FILE | -k DIR)...",
 		Short: "Tell whether a cluster would take manifests, without asking one",
@@ -91,31 +89,40 @@ func validateCommand(e *environment) *cobra.Command {
 			"and the rules of admission are compiled in. A KubeVirt among the manifests gives the feature gates and the rest\n" +
 			"of the configuration; without one the defaults hold. Objects of other kinds are skipped.\n\n" +
 			"Exit codes: 0 all valid, 1 something is invalid, 2 wrong usage or a file that can't be read.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit{usage, fmt.Errorf("validate takes no arguments, got %q: give files with -f and kustomizations with -k", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != "json" {
-				return exit{usage, fmt.Errorf("--output %q: must be json or be left out", output)}
-			}
-			manifests, err := in.read(e.In)
-			if err != nil {
-				return exit{usage, err}
-			}
-			found, err := check(cmd.Context(), manifests)
-			if err != nil {
-				return err
-			}
-			return e.print(found, output)
-		},
+	}
+	e.judges(cmd, check)
+	return cmd
+}
+
+// judges makes a command one that reads manifests and prints what judge finds: with flags for both, and with exit codes
+// 0, 1 if there are errors among the findings, and 2 if it could not begin.
+func (e *environment) judges(cmd *cobra.Command, judge func(context.Context, []manifest) (report, error)) {
+	var in sources
+	output := ""
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return exit{usage, fmt.Errorf("%s takes no arguments, got %q: give files with -f and kustomizations with -k", cmd.Name(), args[0])}
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if output != "" && output != "json" {
+			return exit{usage, fmt.Errorf("--output %q: must be json or be left out", output)}
+		}
+		manifests, err := in.read(e.In)
+		if err != nil {
+			return exit{usage, err}
+		}
+		found, err := judge(cmd.Context(), manifests)
+		if err != nil {
+			return err
+		}
+		return e.print(found, output)
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{usage, err} })
-	in.flags(cmd)
+	cmd.Flags().StringArrayVarP(&in.files, "filename", "f", nil, "file or directory of manifests, - for the standard input; may be repeated")
+	cmd.Flags().StringArrayVarP(&in.kustomizations, "kustomize", "k", nil, "directory with a kustomization, built without the network; may be repeated")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for lines that people read")
-	return cmd
 }
 
 func (e *environment) print(r report, output string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -113,13 +114,8 @@ func ofType(t reflect.Type, within []reflect.Type) *node {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || slices.Contains(within, t) {
 		return nil
-	}
-	for _, outer := range within {
-		if outer == t {
-			return nil
-		}
 	}
 	found := map[string]*node{}
 	for i := range t.NumField() {

@@ -87,11 +87,7 @@ func everyKubeVirt(ctx context.Context, c client.Reader) []reconcile.Request {
 	if err := c.List(ctx, &list); err != nil {
 		return nil // the cache is not there yet: it brings every KubeVirt itself
 	}
-	var all []reconcile.Request
-	for i := range list.Items {
-		all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return all
+	return loop.Requests(list.Items)
 }
 
 // serve adds the webhook, which every replica answers.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"virtstack.io/virtstack/controllers/revision"
+	"virtstack.io/virtstack/kube/loop"
 	"virtstack.io/virtstack/machine/instancetype"
 )
 
@@ -42,11 +43,7 @@ func (c *Controller) waiters(kind string) handler.EventHandler {
 		if err := c.Client.List(ctx, list, client.MatchingFields{waiting: name}); err != nil {
 			return nil // a cache that is gone: the process ends
 		}
-		var out []reconcile.Request
-		for i := range list.Items {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return out
+		return loop.Requests(list.Items)
 	})
 }
 

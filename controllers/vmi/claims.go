@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"virtstack.io/virtstack/controllers/podspec"
+	"virtstack.io/virtstack/kube/loop"
 	"virtstack.io/virtstack/machine/storage"
 )
 
@@ -48,11 +49,7 @@ func (c *Controller) readers(ctx context.Context, claim client.Object) []reconci
 		ctrl.LoggerFrom(ctx).Error(err, "listing the VMIs that read a claim", "claim", client.ObjectKeyFromObject(claim))
 		return nil
 	}
-	out := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+	return loop.Requests(list.Items)
 }
 
 // claims reads the claims of a VMI's volumes from the cache; what isn't there is nil.

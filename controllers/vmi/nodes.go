@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"virtstack.io/virtstack/controllers/vmi/plan"
+	"virtstack.io/virtstack/kube/loop"
 )
 
 // byNode is the index of VMIs by the node that they are on.
@@ -49,11 +50,7 @@ func (c *Controller) onNode(ctx context.Context, node client.Object) []reconcile
 		ctrl.LoggerFrom(ctx).Error(err, "listing the VMIs of a node", "node", node.GetName())
 		return nil
 	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+	return loop.Requests(list.Items)
 }
 
 // takenCIDs returns the context ids of a node's guests, where a VMI needs one that is none of them.

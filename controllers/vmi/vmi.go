@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,13 +74,7 @@ func (c *Controller) waiting(ctx context.Context, _ client.Object) []reconcile.R
 		ctrl.LoggerFrom(ctx).Error(err, "listing VMIs after a change of the configuration")
 		return nil
 	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		if vmi := &list.Items[i]; !plan.HadPod(vmi) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(vmi)})
-		}
-	}
-	return out
+	return loop.Requests(slices.DeleteFunc(list.Items, func(vmi v1.VirtualMachineInstance) bool { return plan.HadPod(&vmi) }))
 }
 
 // Round does one round for one VMI.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/machine/cpumask"
 )
 
 // most is how many CPUs a node may have; source: the kernel's own limit.
@@ -84,20 +85,12 @@ func Parse(text string) ([]uint, error) {
 		if part == "" {
 			continue
 		}
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		first, err1 := strconv.ParseUint(low, 10, 32)
-		last, err2 := strconv.ParseUint(high, 10, 32)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("reading CPUs %q: %w", part, err)
-		}
-		if last < first || last >= most {
-			return nil, fmt.Errorf("reading CPUs %q: must be numbers in order, below %d", part, most)
+		first, last, err := cpumask.Range(part, most)
+		if err != nil {
+			return nil, fmt.Errorf("reading CPUs: %w", err)
 		}
 		for id := first; id <= last; id++ {
-			out = append(out, uint(id))
+			out = append(out, id)
 		}
 		if len(out) > most {
 			return nil, fmt.Errorf("reading CPUs: more than %d", most)

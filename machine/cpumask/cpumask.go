@@ -28,7 +28,7 @@ func Parse(text string) (Mask, error) {
 		if rest, not := strings.CutPrefix(numbers, "^"); not {
 			to, numbers = out, rest
 		}
-		first, last, err := bounds(numbers)
+		first, last, err := Range(numbers, most)
 		if err != nil {
 			return nil, err
 		}
@@ -45,15 +45,16 @@ func Parse(text string) (Mask, error) {
 	return in, nil
 }
 
-func bounds(text string) (first, last uint, err error) {
+// Range reads a number, or two in order with - between them, such as 0-3, all of them below a limit.
+func Range(text string, below uint64) (first, last uint, err error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if !isRange {
 		high = low
 	}
 	a, err1 := strconv.ParseUint(low, 10, 32)
 	b, err2 := strconv.ParseUint(high, 10, 32)
-	if err1 != nil || err2 != nil || b < a || b >= most {
-		return 0, 0, fmt.Errorf("%q is neither a number nor a range below %d", text, most)
+	if err1 != nil || err2 != nil || b < a || b >= below {
+		return 0, 0, fmt.Errorf("%q is neither a number nor a range below %d", text, below)
 	}
 	return uint(a), uint(b), nil
 }

@@ -11,6 +11,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/lifecycle"
 )
 
 const (
@@ -62,12 +63,12 @@ func reserved(path *field.Path, set map[string]string) field.ErrorList {
 // frozen checks what must stay while a machine is saved or brought back.
 func frozen(vm, old *machineKind) field.ErrorList {
 	if name := vm.Status.RestoreInProgress; name != nil && !wantsToRun(old) && wantsToRun(vm) {
-		return field.ErrorList{{Type: field.ErrorTypeNotSupported, Field: "spec.runStrategy", BadValue: strategyOf(vm),
+		return field.ErrorList{{Type: field.ErrorTypeNotSupported, Field: "spec.runStrategy", BadValue: lifecycle.Strategy(vm),
 			Detail: "must stay Halted until the restore " + *name + " is complete"}}
 	}
 	if name := vm.Status.SnapshotInProgress; name != nil {
-		if strategyOf(vm) != strategyOf(old) {
-			return field.ErrorList{{Type: field.ErrorTypeNotSupported, Field: "spec.runStrategy", BadValue: strategyOf(vm),
+		if lifecycle.Strategy(vm) != lifecycle.Strategy(old) {
+			return field.ErrorList{{Type: field.ErrorTypeNotSupported, Field: "spec.runStrategy", BadValue: lifecycle.Strategy(vm),
 				Detail: "must stay as it is until the snapshot " + *name + " is complete"}}
 		}
 		if t, was := vm.Spec.Template, old.Spec.Template; t != nil && was != nil && !equality.Semantic.DeepEqual(t.Spec.Volumes, was.Spec.Volumes) {
@@ -78,17 +79,7 @@ func frozen(vm, old *machineKind) field.ErrorList {
 	return nil
 }
 
-func strategyOf(vm *machineKind) v1.VirtualMachineRunStrategy {
-	switch {
-	case vm.Spec.RunStrategy != nil:
-		return *vm.Spec.RunStrategy
-	case vm.Spec.Running != nil && *vm.Spec.Running:
-		return v1.RunStrategyAlways
-	}
-	return v1.RunStrategyHalted
-}
-
-func wantsToRun(vm *machineKind) bool { return strategyOf(vm) != v1.RunStrategyHalted }
+func wantsToRun(vm *machineKind) bool { return lifecycle.Strategy(vm) != v1.RunStrategyHalted }
 
 // instance reviews a new one, and a changed spec; who may change it is not asked here.
 func instance(vmi, old *v1.VirtualMachineInstance, c config.Config) Verdict {

@@ -16,6 +16,18 @@ import (
 	"virtstack.io/virtstack/ci/leak"
 )
 
+// isOver fails the test if a stream is held although its time to say goodbye is long past.
+func isOver(t *testing.T, s *Server) {
+	t.Helper()
+	over := make(chan struct{})
+	go func() { s.open.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(4 * farewell):
+		t.Error("the stream is held")
+	}
+}
+
 // launchers listens as a launcher does; each caller is served by do.
 func launchers(t *testing.T, do func(*net.UnixConn)) func(context.Context, types.UID) (net.Conn, error) {
 	t.Helper()
@@ -100,13 +112,7 @@ func TestALauncherThatNeitherReadsNorWritesHoldsNothing(t *testing.T) {
 			break // it was closed in the middle
 		}
 	}
-	over := make(chan struct{})
-	go func() { s.open.Wait(); close(over) }()
-	select {
-	case <-over:
-	case <-time.After(4 * farewell):
-		t.Error("the stream is held")
-	}
+	isOver(t, s)
 }
 
 // Nor does a client that vanishes while a guest, paused perhaps, takes no more input.
@@ -127,11 +133,5 @@ func TestAClientThatVanishesBeforeADeafGuest(t *testing.T) {
 		err = c.WriteMessage(websocket.BinaryMessage, make([]byte, 64<<10))
 	}
 	c.NetConn().Close()
-	over := make(chan struct{})
-	go func() { s.open.Wait(); close(over) }()
-	select {
-	case <-over:
-	case <-time.After(4 * farewell):
-		t.Error("the stream is held")
-	}
+	isOver(t, s)
 }

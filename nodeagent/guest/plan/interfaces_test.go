@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,12 +65,7 @@ func TestAGuestOfIPv6IsToldOfItsRouter(t *testing.T) {
 		"the launcher isn't heard": {Seen{VMI: behind, Pod: pod(), Silent: now}, false},
 	} {
 		tc.seen.Node, tc.seen.Guest = here, guest(guestv1.State_PHASE_RUNNING)
-		got := false
-		for _, a := range For(now, tc.seen).Actions {
-			_, advertise := a.(Advertise)
-			got = got || advertise
-		}
-		if got != tc.want {
+		if got := plans[Advertise](tc.seen); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
@@ -95,5 +91,13 @@ func FuzzANetworkStatusIsBounded(f *testing.F) {
 				t.Errorf("address %q", ip)
 			}
 		}
+	})
+}
+
+// plans tells whether an action of a kind is among those that are planned.
+func plans[A Action](seen Seen) bool {
+	return slices.ContainsFunc(For(now, seen).Actions, func(a Action) bool {
+		_, is := a.(A)
+		return is
 	})
 }

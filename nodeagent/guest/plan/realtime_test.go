@@ -20,12 +20,7 @@ func TestVirtualCPUsThatAreBehindArePutFirst(t *testing.T) {
 		"it is asked to shut down": {Seen{VMI: vmi(v1.Running, deletedFor(time.Second)), Pod: pod(), Behind: true}, false},
 	} {
 		tc.seen.Node, tc.seen.Guest = here, guest(guestv1.State_PHASE_RUNNING)
-		got := false
-		for _, a := range For(now, tc.seen).Actions {
-			_, prefer := a.(Prefer)
-			got = got || prefer
-		}
-		if got != tc.want {
+		if got := plans[Prefer](tc.seen); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
