@@ -182,10 +182,13 @@ func TestSecondKubeVirtIsRefused(t *testing.T) {
 		if kv.Name == "second" && (!is("Synchronized", "False")(got) || !is("Available", "")(got) || got.Status.Conditions[0].Reason != "ExistingDeployment") {
 			t.Errorf("second: %v", got.Status.Conditions)
 		}
+	}
+	for _, kv := range list.Items {
+		i.key = client.ObjectKeyFromObject(&kv)
 		if err := i.Client.Delete(t.Context(), &kv); err != nil {
 			t.Fatal(err)
 		}
-		i.round()
+		i.until("gone", func(kv *v1.KubeVirt) bool { return kv.UID == "" }) // or the next test's would be a second one
 	}
 }
 
