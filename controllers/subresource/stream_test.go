@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ import (
 // agent is a node agent of a test; serve gets each stream.
 type agent struct {
 	server *httptest.Server
-	path   string
+	path   atomic.Value // a string: of the last request; there may be several at once
 }
 
 func newAgent(t *testing.T, ca authority, node string, serve func(*websocket.Conn)) *agent {
@@ -46,7 +47,7 @@ func serveAgent(t *testing.T, ca authority, at agentAt, serve func(*websocket.Co
 	t.Helper()
 	a := &agent{}
 	a.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.path = r.URL.Path
+		a.path.Store(r.URL.Path)
 		if serve == nil {
 			http.Error(w, "Active VNC connection. Request denied.", http.StatusServiceUnavailable)
 			return
@@ -150,8 +151,8 @@ func TestConsoleCarriesEveryByte(t *testing.T) {
 	if !bytes.Equal(sent.Sum(nil), got.Sum(nil)) {
 		t.Error("what came back isn't what was sent")
 	}
-	if want := "/v1/namespaces/shop/virtualmachineinstances/web/console"; a.path != want {
-		t.Errorf("virt-handler was asked for %s, want %s", a.path, want)
+	if want := "/v1/namespaces/shop/virtualmachineinstances/web/console"; a.path.Load() != want {
+		t.Errorf("virt-handler was asked for %s, want %s", a.path.Load(), want)
 	}
 }
 
