@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	libvirtgo "libvirt.org/go/libvirt"
 )
 
 const emulatorPath = "/usr/bin/qemu-system-x86_64"
@@ -30,12 +32,11 @@ func Probe(ctx context.Context, o Options) (Found, error) {
 		return f, d.failed("asking for the host's capabilities", err)
 	}
 	f.Documents["capabilities.xml"] = []byte(host)
-	ways := []string{"qemu"}
-	if _, err := os.Stat("/dev/kvm"); err == nil {
-		ways = append(ways, "kvm")
-	}
-	for _, way := range ways {
+	for _, way := range []string{"qemu", "kvm"} {
 		doc, err := d.conn.GetDomainCapabilities(emulatorPath, "x86_64", "q35", way, 0)
+		if way == "kvm" && is(err, libvirtgo.ERR_INVALID_ARG) {
+			continue // there is no /dev/kvm, or none that this user may open or that QEMU can use
+		}
 		if err != nil {
 			return f, d.failed("asking for the capabilities of "+way+" guests", err)
 		}
