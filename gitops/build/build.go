@@ -62,9 +62,12 @@ func Objects(files fs.FS, dir string, limits Limits) ([]Object, error) {
 	if !t.IsDir("/" + dir) {
 		return nil, fmt.Errorf("%w: %s is not a directory of the commit", ErrRefused, shown(dir))
 	}
-	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}}
+	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}, shared: map[string]bool{}}
 	if err := w.root(dir); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if all, ok := w.inParts(dir); ok {
+		return all, nil
 	}
 	built, err := kustomize.Build(t, "/"+dir)
 	if err != nil {

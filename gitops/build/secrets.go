@@ -2,6 +2,7 @@ package build
 
 import (
 	"path"
+	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
@@ -11,10 +12,13 @@ import (
 // note remembers where an object is, and what a Secret holds.
 func (w *walk) note(file string, n *yamlv3.Node) {
 	meta, kind := value(n, "metadata"), text(value(n, "kind"))
+	group, version := resid.ParseGroupVersion(text(value(n, "apiVersion")))
+	if !isAlone(group) || strings.HasSuffix(kind, "List") {
+		w.shared[file] = true
+	}
 	if meta == nil {
 		return
 	}
-	group, version := resid.ParseGroupVersion(text(value(n, "apiVersion")))
 	id := resid.NewResIdWithNamespace(resid.NewGvk(group, version, kind), text(value(meta, "name")), text(value(meta, "namespace"))).String()
 	w.places[id] = append(w.places[id], place{file, n.Line})
 	if kind != "Secret" {

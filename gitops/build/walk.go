@@ -21,6 +21,8 @@ type walk struct {
 	keepOrigins bool
 	places      map[string][]place // of objects, by kustomize's id
 	secrets     []string           // what Secrets are made of: errors must not show it
+	assumed     []string           // the resources of a kustomization that was made up
+	shared      map[string]bool    // files with objects that kustomize may change for others
 }
 
 // root prepares the directory that is built: a kustomization is made up if it has none, and asked to note where
@@ -35,7 +37,7 @@ func (w *walk) root(dir string) error {
 		if k.Resources, err = w.manifests(dir, dir, 0); err != nil {
 			return err
 		}
-		file = path.Join(dir, konfig.DefaultKustomizationFileName())
+		file, w.assumed = path.Join(dir, konfig.DefaultKustomizationFileName()), k.Resources
 	} else if k, err = w.read(file); err != nil {
 		return err
 	}
