@@ -20,7 +20,7 @@ import (
 )
 
 // Execute runs virtctl and returns its exit code: 0 if the command did what was asked, 1 if not; a console also ends
-// with 1 if its connection was lost, and validate with 2 if it could not begin.
+// with 1 if its connection was lost, and validate with 2 if it could not begin; plan has codes of its own.
 func Execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,7 +65,7 @@ func command(streams genericiooptions.IOStreams, called string) *cobra.Command {
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 
 	env := &environment{IOStreams: streams, connection: connection, name: displayName(called)}
-	for _, c := range []func(*environment) *cobra.Command{consoleCommand, startCommand, stopCommand, restartCommand, pauseCommand, unpauseCommand, expandCommand, validateCommand, lintCommand, versionCommand} {
+	for _, c := range []func(*environment) *cobra.Command{consoleCommand, startCommand, stopCommand, restartCommand, pauseCommand, unpauseCommand, expandCommand, validateCommand, lintCommand, planCommand, versionCommand} {
 		root.AddCommand(c(env))
 	}
 	return root

@@ -168,7 +168,7 @@ func check(ctx context.Context, manifests []manifest) (report, error) {
 			continue
 		}
 		r.Objects++
-		found, err := judge(ctx, definitions, m, c)
+		found, err := judge(ctx, definitions, m, nil, c)
 		if err != nil {
 			return r, err
 		}
@@ -177,8 +177,9 @@ func check(ctx context.Context, manifests []manifest) (report, error) {
 	return r, nil
 }
 
-// judge does what the API server does: the shape first, then, if that is right, the rules.
-func judge(ctx context.Context, definitions *schema.Definitions, m manifest, c config.Config) ([]finding, error) {
+// judge does what the API server does: the shape first, then, if that is right, the rules; old is the JSON of what the
+// object was before, nil for one that is new.
+func judge(ctx context.Context, definitions *schema.Definitions, m manifest, old []byte, c config.Config) ([]finding, error) {
 	name := m.String()
 	errs, err := definitions.Check(ctx, m.object)
 	if err != nil {
@@ -190,7 +191,7 @@ func judge(ctx context.Context, definitions *schema.Definitions, m manifest, c c
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", name, err)
 		}
-		verdict, err = validate.Object(m.object.GroupVersionKind().GroupKind(), text, nil, c)
+		verdict, err = validate.Object(m.object.GroupVersionKind().GroupKind(), text, old, c)
 		if err != nil {
 			errs = append(errs, field.Invalid(nil, field.OmitValueType{}, err.Error()))
 		}

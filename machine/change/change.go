@@ -135,7 +135,7 @@ func VM(s Seen) Decision {
 		d.Class = Worst(d.Class, f.Class)
 	}
 	if s.Runs && d.Class.Disruptive() {
-		d.Lost, d.Kept = onRestart(s.Is.VM)
+		d.Lost, d.Kept = OnRestart(s.Is.VM)
 	}
 	return d
 }

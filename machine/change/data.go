@@ -28,9 +28,9 @@ func (d Data) String() string {
 	return d.Volume + " (" + d.Kind + " " + d.Claim + ")"
 }
 
-// onRestart returns what the end of a guest takes, and what it leaves: what is written to an image, an empty disk or
+// OnRestart returns what the end of a guest takes, and what it leaves: what is written to an image, an empty disk or
 // beside a claim that is only read is the guest's, and goes with it.
-func onRestart(vm *v1.VirtualMachine) (lost, kept []Data) {
+func OnRestart(vm *v1.VirtualMachine) (lost, kept []Data) {
 	if vm.Spec.Template == nil {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func onRestart(vm *v1.VirtualMachine) (lost, kept []Data) {
 
 // onDelete returns what goes with a VM, and what stays: its own DataVolumes go, too.
 func onDelete(vm *v1.VirtualMachine) (lost, kept []Data) {
-	all, rest := onRestart(vm)
+	all, rest := OnRestart(vm)
 	lost = all
 	own := map[string]bool{}
 	for _, t := range vm.Spec.DataVolumeTemplates {
@@ -79,7 +79,7 @@ func onDelete(vm *v1.VirtualMachine) (lost, kept []Data) {
 
 // Claims returns the names of the claims whose data a VM's guest has, those of its DataVolumes among them; sorted.
 func Claims(vm *v1.VirtualMachine) []string {
-	_, kept := onRestart(vm)
+	_, kept := OnRestart(vm)
 	var out []string
 	for _, d := range kept {
 		if d.Claim != "" {
