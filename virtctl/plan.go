@@ -29,6 +29,10 @@ const worktree = "worktree"
 // planning is what plan was asked for.
 type planning struct {
 	directory, from, to, output string
+	policies                    sources
+	user                        string
+	server, offline             bool
+	manager                     string
 }
 
 func planCommand(e *environment) *cobra.Command {
@@ -39,14 +43,17 @@ func planCommand(e *environment) *cobra.Command {
 		Long: "Show what a commit will do before it lands: both sides are built as a Bundle builds them, without the network,\n" +
 			"and for each object it is said what happens to guests and data, which fields cause it, what is refused and what\n" +
 			"capacity is asked for. From HEAD to the files as they are, unless --from and --to say otherwise. No cluster is asked:\n" +
-			"a VM of which the spec wants a guest counts as running.\n\n" +
+			"a VM of which the spec wants a guest counts as running. Policies are those among the files or of --policies, which\n" +
+			"refuse; without either, of this release's it is told which the change breaks.\n\n" +
+			"With --server the cluster of the kubeconfig is asked for what it has, and by a dry run for what it would make of\n" +
+			"each object; the revisions then only say what is to be deleted.\n\n" +
 			"Exit codes: 0 nothing disruptive, 2 a restart, stop, replacement or deletion, 3 something is refused, 1 an error.",
 		Example: "  " + e.name + " plan vms\n  " + e.name + " plan -k overlays/prod --from origin/main -o markdown",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := p.take(args); err != nil {
 				return err
 			}
-			in, err := sides(cmd.Context(), p)
+			in, err := e.input(cmd.Context(), p)
 			if err != nil {
 				return err
 			}
@@ -57,7 +64,33 @@ func planCommand(e *environment) *cobra.Command {
 	cmd.Flags().StringVar(&p.from, "from", "", "the revision before, as git names it (default HEAD)")
 	cmd.Flags().StringVar(&p.to, "to", "", "the revision after, as git names it (default: the files as they are)")
 	cmd.Flags().StringVarP(&p.output, "output", "o", "", "json, yaml, markdown, or nothing for a table")
+	cmd.Flags().StringArrayVar(&p.policies.kustomizations, "policies", nil, "directory with a kustomization of policies, bindings and parameters that are in force; may be repeated")
+	cmd.Flags().StringVar(&p.user, "as-user", "kubernetes-admin", "name of the user who would apply the objects, for policies that let some through")
+	cmd.Flags().BoolVar(&p.server, "server", false, "ask the cluster: what it has against what it would make of the objects")
+	cmd.Flags().BoolVar(&p.offline, "offline", false, "ask no cluster (the default)")
+	cmd.Flags().StringVar(&p.manager, "field-manager", "", "with --server, who applies (default: who applied the object that is there, else virtctl)")
+	cmd.MarkFlagsMutuallyExclusive("server", "offline")
 	return cmd
+}
+
+// input gathers what a plan is made of.
+func (e *environment) input(ctx context.Context, p planning) (plan.Input, error) {
+	in, err := sides(p)
+	if err != nil {
+		return in, err
+	}
+	if p.server {
+		if in, err = e.ask(ctx, p, in); err != nil || len(p.policies.kustomizations) == 0 {
+			return in, err // the cluster has judged by its own
+		}
+	} else if err := judgeSides(ctx, in); err != nil {
+		return in, err
+	}
+	by, err := p.policed(in, *e.connection.Namespace)
+	if err != nil {
+		return in, err
+	}
+	return in, by.judge(ctx, in)
 }
 
 // take checks what was asked for.
@@ -81,7 +114,7 @@ func (p *planning) take(args []string) error {
 }
 
 // sides builds both.
-func sides(ctx context.Context, p planning) (plan.Input, error) {
+func sides(p planning) (plan.Input, error) {
 	at, err := filepath.Abs(p.directory)
 	if err != nil {
 		return plan.Input{}, err
@@ -107,8 +140,7 @@ func sides(ctx context.Context, p planning) (plan.Input, error) {
 	if from.absent && to.absent {
 		return plan.Input{}, fmt.Errorf("%s is neither in %s nor in %s", p.directory, from.Name, to.Name)
 	}
-	in := plan.Input{From: from.Side, To: to.Side}
-	return in, judgeSides(ctx, in)
+	return plan.Input{From: from.Side, To: to.Side}, nil
 }
 
 // tree is a directory of a repository.

@@ -83,7 +83,7 @@ func withFile(i plan.Item) string {
 
 // verdict is the class, or that the object isn't taken.
 func verdict(i plan.Item) string {
-	if len(i.Refused) > 0 {
+	if i.IsRefused() {
 		return "REFUSED"
 	}
 	return string(i.Class)
@@ -92,8 +92,12 @@ func verdict(i plan.Item) string {
 // because is the first cause.
 func because(i plan.Item) string {
 	switch {
-	case len(i.Refused) > 0:
+	case len(i.Refused) > 0 && i.Refused[0].Field != "":
 		return i.Refused[0].Field
+	case len(i.Refused) > 0:
+		return "the API server says why"
+	case i.IsRefused():
+		return "a policy"
 	case i.Replaces != "":
 		return "in the place of " + i.Replaces
 	case i.Change == plan.Created || i.Change == plan.Deleted:
@@ -114,6 +118,13 @@ func details(i plan.Item) []string {
 	var lines []string
 	for _, r := range i.Refused {
 		lines = append(lines, "refused: "+r.String())
+	}
+	for _, b := range i.Policies {
+		if b.Refuses {
+			lines = append(lines, "refused by policy "+b.Policy+": "+b.Message)
+			continue
+		}
+		lines = append(lines, "breaks policy "+b.Policy+": "+b.Message)
 	}
 	for _, f := range i.Fields {
 		line := f.Path + ": " + string(f.Class)
@@ -231,7 +242,7 @@ func markdown(r plan.Report) string {
 }
 
 func bold(i plan.Item) string {
-	if len(i.Refused) > 0 || i.Class.Disruptive() {
+	if i.IsRefused() || i.Class.Disruptive() {
 		return "**" + verdict(i) + "**"
 	}
 	return verdict(i)

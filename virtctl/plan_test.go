@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"virtstack.io/virtstack/gitops/plan"
 	"virtstack.io/virtstack/gitops/source/sourcetest"
+	"virtstack.io/virtstack/machine/change"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -145,4 +147,33 @@ func TestPlanOutsideOfARepository(t *testing.T) {
 	if code != 1 || !strings.Contains(e.String(), "not in a Git repository") {
 		t.Errorf("code %d: %s", code, e.String())
 	}
+}
+
+// A generated Secret has another name when its content is another, and with bundles/kustomize its VMs name that one: that
+// is a change of theirs, which a restart takes.
+func TestPlanOfAGeneratedSecret(t *testing.T) {
+	r := sourcetest.Serve(t)
+	if err := os.CopyFS(filepath.Join(r.Dir, "kustomize"), os.DirFS(filepath.Join(home, "..", "bundles", "kustomize"))); err != nil {
+		t.Fatal(err)
+	}
+	seeded := strings.NewReplacer("Halted", "Always", "devices: {}\n", "devices: {}\n      volumes: [{name: seed, cloudInitNoCloud: {secretRef: {name: seed}}}]\n").Replace(goodVM)
+	kustomization := "components: [../kustomize]\nresources: [vm.yaml]\nsecretGenerator: [{name: seed, literals: [userdata=%s]}]\n"
+	write(t, r, map[string]string{"vms/vm.yaml": seeded, "vms/kustomization.yaml": fmt.Sprintf(kustomization, "hunter1")})
+	r.CommitAll()
+	write(t, r, map[string]string{"vms/kustomization.yaml": fmt.Sprintf(kustomization, "hunter2")})
+	code, out, errOut := planOf(t, r, "vms", "-o", "json")
+	got := plan.Report{}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 2 || strings.Contains(out, "hunter") {
+		t.Fatalf("code %d: %v: %s%s", code, err, out, errOut)
+	}
+	for _, i := range got.Objects {
+		if i.Kind != "VirtualMachine" {
+			continue
+		}
+		if paths := change.Paths(i.Fields, change.Restart); i.Class != change.Restart || len(paths) != 1 || !strings.HasPrefix(paths[0], "spec.template.spec.volumes[seed].cloudInitNoCloud.secretRef") {
+			t.Errorf("the VM is %s by %v", i.Class, i.Fields)
+		}
+		return
+	}
+	t.Errorf("no VM in %s", out)
 }

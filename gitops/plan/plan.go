@@ -18,6 +18,18 @@ type Object struct {
 	File string
 	// Refused says why the API server would not take it.
 	Refused []Refusal
+	// Policies are those that its change breaks; of an object that goes, those that the deletion breaks.
+	Policies []Broken
+	// Notes are what else there is to say.
+	Notes []string
+}
+
+// Broken is a policy that a change breaks.
+type Broken struct {
+	Policy  string `json:"policy"`
+	Message string `json:"message"`
+	// Refuses: it is in force where the plan is for, and denies. Else it warns, or may not be there.
+	Refuses bool `json:"refuses"`
 }
 
 // Refusal is one rule that an object breaks.
@@ -81,6 +93,8 @@ type Item struct {
 	Lost    []change.Data `json:"lost,omitempty"`
 	Kept    []change.Data `json:"kept,omitempty"`
 	Refused []Refusal     `json:"refused,omitempty"`
+	// Policies are those that the change breaks.
+	Policies []Broken `json:"policies,omitempty"`
 	// Capacity is what the Pods of its running guests ask for.
 	Capacity *Capacity `json:"capacity,omitempty"`
 }
@@ -99,6 +113,11 @@ func (i Item) String() string {
 		name = i.Namespace + "/" + name
 	}
 	return i.Kind + " " + name
+}
+
+// IsRefused tells whether the API server would not take it.
+func (i Item) IsRefused() bool {
+	return len(i.Refused) > 0 || slices.ContainsFunc(i.Policies, func(b Broken) bool { return b.Refuses })
 }
 
 // Report is a plan.
@@ -125,12 +144,12 @@ func For(in Input) Report {
 	p.replace(items)
 	r := Report{From: in.From.Name, To: in.To.Name, Class: change.None, Counts: map[change.Class]int{}, Objects: []Item{}, Capacity: p.capacity.capacity()}
 	for _, i := range items {
-		if i.Change == Unchanged && i.Class == change.None && len(i.Notes) == 0 && len(i.Refused) == 0 {
+		if i.Change == Unchanged && i.Class == change.None && len(i.Notes) == 0 && !i.IsRefused() {
 			r.Unchanged++
 			continue
 		}
 		r.Class = change.Worst(r.Class, i.Class)
-		r.Refused = r.Refused || len(i.Refused) > 0
+		r.Refused = r.Refused || i.IsRefused()
 		r.Counts[i.Class]++
 		r.Objects = append(r.Objects, *i)
 	}
@@ -162,7 +181,7 @@ func (p *planner) item(k key) *Item {
 		shown = is
 	}
 	i := &Item{APIVersion: shown.GetAPIVersion(), Kind: k.kind, Namespace: k.namespace, Name: k.name, File: shown.File, Change: Changed,
-		Class: change.None, Refused: want.Refused}
+		Class: change.None, Refused: shown.Refused, Policies: shown.Policies, Notes: slices.Clone(shown.Notes)}
 	switch {
 	case !was:
 		i.Change = Created
