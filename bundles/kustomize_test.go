@@ -103,7 +103,7 @@ func content(t *testing.T, name string) []byte {
 func TestCopiedConfigurationsAreTheSame(t *testing.T) {
 	for of, copies := range map[string][]string{
 		"kustomize/fields.yaml":  {"../examples/kustomize/fields.yaml"},
-		"components/images.yaml": {"../overlays/dev/images.yaml", "../overlays/production/images.yaml"},
+		"components/images.yaml": {"../overlays/dev/images.yaml", "../overlays/production/images.yaml", "../overlays/flux/infrastructure/virtstack/images.yaml"},
 	} {
 		for _, name := range copies {
 			if string(content(t, name)) != string(content(t, of)) {
