@@ -119,6 +119,37 @@ func TestAHaltedVMIsHealthy(t *testing.T) {
 	}
 }
 
+// A guest that a person has paused is what was asked for, however long it lasts.
+func TestAPausedVMIsHealthy(t *testing.T) {
+	paused := v1.VirtualMachineInstanceCondition{Type: v1.VirtualMachineInstancePaused, Status: k8sv1.ConditionTrue, Reason: "PausedByUser"}
+	s := plan.Seen{VM: vm(v1.RunStrategyAlways), VMI: vmi(v1.Running, isFalse("Ready", "ReadinessGatesNotReady"), paused), Config: config.From(nil)}
+	p := plan.For(epoch.Add(24*time.Hour), s)
+	if find(p.Status, "Ready") != nil || find(p.Status, plan.Stalled) != nil || find(p.Status, "Paused") == nil || !p.Recheck.IsZero() {
+		t.Errorf("got %+v", p)
+	}
+	s.VMI.Status.Conditions[1].Reason = "PausedIOError"
+	p = plan.For(epoch.Add(24*time.Hour), s)
+	if find(p.Status, "Ready") == nil || find(p.Status, plan.Stalled) == nil {
+		t.Errorf("paused by an error of its disk: got %+v", p.Status.Conditions)
+	}
+}
+
+// Run strategy Once has one start, so that one that failed is the end of it.
+func TestTheOneStartThatFailed(t *testing.T) {
+	s := plan.Seen{VM: vm(v1.RunStrategyOnce), VMI: vmi(v1.Failed, isFalse("Synchronized", "SyncFailed")), Config: config.From(nil)}
+	s.VMI.Status.Conditions[0].Message = "there is no such disk"
+	for range 2 { // the first round records the failure
+		s.VM.Status = plan.For(epoch, s).Status
+	}
+	if c := find(s.VM.Status, plan.Stalled); c == nil || c.Message != "there is no such disk" {
+		t.Errorf("got %+v", s.VM.Status)
+	}
+	s.VM.DeletionTimestamp = &metav1.Time{Time: epoch}
+	if c := find(plan.For(epoch, s).Status, plan.Stalled); c != nil {
+		t.Errorf("of a VM that is being deleted: got %+v", c)
+	}
+}
+
 func TestDeadlinesEndInStalled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		vmi    *v1.VirtualMachineInstance
@@ -128,6 +159,7 @@ func TestDeadlinesEndInStalled(t *testing.T) {
 		"no node fits":    {vmi(v1.Scheduling, isFalse("PodScheduled", "Unschedulable")), 2*time.Minute - time.Second, "Unschedulable"},
 		"no image":        {vmi(v1.Scheduling, isFalse("Synchronized", "ErrImagePull")), 2*time.Minute - time.Second, "ErrImagePull"},
 		"agent's trouble": {vmi(v1.Running, isFalse("Synchronized", "Synchronizing with the Domain failed.")), 2*time.Minute - time.Second, "SyncFailed"},
+		"isn't ready":     {vmi(v1.Running, isFalse("Ready", "ContainersNotReady")), 10*time.Minute - time.Second, "NotReady"},
 		"just doesn't":    {vmi(v1.Scheduled), 10*time.Minute - time.Second, "StartTimeout"},
 	} {
 		s := plan.Seen{VM: vm(v1.RunStrategyAlways), VMI: tc.vmi, Config: config.From(nil)}

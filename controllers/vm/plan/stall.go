@@ -14,7 +14,7 @@ import (
 const (
 	// troubleAfter is for a trouble that is known: no node fits, an image can't be had.
 	troubleAfter = 2 * time.Minute
-	// startAfter is for a guest that just doesn't start.
+	// startAfter is for a guest that just doesn't start, or runs and doesn't get ready.
 	startAfter = 10 * time.Minute
 	// loopAfter is the number of failed starts in a row.
 	loopAfter = 3
@@ -23,7 +23,8 @@ const (
 // stall tells whether a deadline of the VM has passed, or else when the next one does; zero: none is running.
 func stall(now time.Time, s Seen, f *v1.VirtualMachineStartFailure) (bool, time.Time) {
 	if !lifecycle.Wanted(s.VM, s.VMI) {
-		return false, time.Time{}
+		spent := lifecycle.Strategy(s.VM) == v1.RunStrategyOnce && f != nil && f.ConsecutiveFailCount > 0
+		return spent && s.VM.DeletionTimestamp == nil, time.Time{}
 	}
 	if at, waits := awaited(now, s); waits {
 		return !now.Before(at), at
@@ -44,6 +45,9 @@ func stall(now time.Time, s Seen, f *v1.VirtualMachineStartFailure) (bool, time.
 	if s.VMI.Status.Phase != v1.Running && !s.VMI.CreationTimestamp.IsZero() {
 		at = earliest(at, s.VMI.CreationTimestamp.Add(startAfter))
 	}
+	if c := unready(s.VMI); c != nil {
+		at = earliest(at, c.LastTransitionTime.Add(startAfter))
+	}
 	if at.IsZero() || now.Before(at) {
 		return false, at
 	}
@@ -60,6 +64,15 @@ func troubled(vmi *v1.VirtualMachineInstance) *v1.VirtualMachineInstanceConditio
 	return nil
 }
 
+// unready returns the condition Ready of a VMI whose guest runs and isn't ready, though nobody has paused it.
+func unready(vmi *v1.VirtualMachineInstance) *v1.VirtualMachineInstanceCondition {
+	c := vmiCondition(vmi, v1.VirtualMachineInstanceReady)
+	if vmi.Status.Phase != v1.Running || c == nil || c.Status == k8sv1.ConditionTrue || pausedByUser(vmi) {
+		return nil
+	}
+	return c
+}
+
 // trouble says what a stalled VM waits for.
 func trouble(s Seen, f *v1.VirtualMachineStartFailure) (reason, message string) {
 	if c := refused(s); c != nil {
@@ -72,6 +85,13 @@ func trouble(s Seen, f *v1.VirtualMachineStartFailure) (reason, message string) 
 	}
 	if f != nil && f.ConsecutiveFailCount >= loopAfter {
 		return string(v1.VirtualMachineStatusCrashLoopBackOff), loopMessage(s, f)
+	}
+	if c := lastFailure(s, f); c != nil {
+		return c.Reason, c.Message
+	}
+	if s.VMI != nil && unready(s.VMI) != nil {
+		c := unready(s.VMI)
+		return "NotReady", fmt.Sprintf("the guest runs and isn't ready after %s: %s", startAfter, orElse(c.Message, c.Reason))
 	}
 	return "StartTimeout", fmt.Sprintf("the guest doesn't run %s after its VMI was made", startAfter)
 }
@@ -92,4 +112,11 @@ func reasonOf(c *v1.VirtualMachineInstanceCondition) string {
 		}
 	}
 	return c.Reason
+}
+
+func orElse(s, other string) string {
+	if s != "" {
+		return s
+	}
+	return other
 }

@@ -111,12 +111,15 @@ func strategy(s Seen) v1.VirtualMachineRunStrategy {
 	return now
 }
 
-// ready returns the condition Ready; nil for a VM that wants no guest and has none.
+// ready returns the condition Ready; nil for a VM that wants no guest and has none, and for one that a person has
+// paused: it is as ready as it was asked to be.
 func ready(s Seen) *condition.Want {
 	const kind = string(v1.VirtualMachineReady)
 	var c condition.Want
 	switch {
 	case !lifecycle.Wanted(s.VM, s.VMI) && (s.VMI == nil || lifecycle.Final(s.VMI)):
+		return nil
+	case s.VMI != nil && s.VMI.Status.Phase == v1.Running && pausedByUser(s.VMI):
 		return nil
 	case s.VMI == nil:
 		c = condition.False(kind, "VMINotExists", "VMI does not exist")
@@ -220,4 +223,9 @@ func vmiCondition(vmi *v1.VirtualMachineInstance, kind v1.VirtualMachineInstance
 func vmiTrue(vmi *v1.VirtualMachineInstance, kind v1.VirtualMachineInstanceConditionType) bool {
 	c := vmiCondition(vmi, kind)
 	return c != nil && c.Status == k8sv1.ConditionTrue
+}
+
+func pausedByUser(vmi *v1.VirtualMachineInstance) bool {
+	c := vmiCondition(vmi, v1.VirtualMachineInstancePaused)
+	return c != nil && c.Status == k8sv1.ConditionTrue && c.Reason == "PausedByUser"
 }
