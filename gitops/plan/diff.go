@@ -9,8 +9,8 @@ import (
 	"virtstack.io/virtstack/machine/change"
 )
 
-// written are the fields of an object that its author doesn't write.
-var written = map[string][]string{
+// others are the fields of an object that its author doesn't write.
+var others = map[string][]string{
 	"":         {"status"},
 	"metadata": {"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"},
 }
@@ -27,9 +27,32 @@ func differences(is, want map[string]any) []change.Field {
 	return fields
 }
 
+// written tells whether anything differs of what the author writes, be it an order.
+func written(is, want map[string]any) bool {
+	for k := range keysOf(is, want) {
+		m, one := is[k].(map[string]any)
+		n, two := want[k].(map[string]any)
+		if k == "metadata" && one && two {
+			m, n = maps.Clone(m), maps.Clone(n)
+			for _, field := range others[k] {
+				delete(m, field)
+				delete(n, field)
+			}
+			if !reflect.DeepEqual(m, n) {
+				return true
+			}
+			continue
+		}
+		if !slices.Contains(others[""], k) && !reflect.DeepEqual(is[k], want[k]) {
+			return true
+		}
+	}
+	return false
+}
+
 func walk(path string, is, want map[string]any, paths *[]string) {
 	for _, k := range slices.Sorted(keysOf(is, want)) {
-		if slices.Contains(written[path], k) {
+		if slices.Contains(others[path], k) {
 			continue
 		}
 		at := join(path, k)

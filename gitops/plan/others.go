@@ -25,7 +25,7 @@ func (p *planner) instance(i *Item, is, want Object) {
 		if i.Change == Unchanged {
 			i.Class, i.Lost, i.Kept = change.None, nil, nil
 		}
-	case strings.HasPrefix(i.Fields[len(i.Fields)-1].Path, "spec"):
+	case len(i.Fields) > 0 && strings.HasPrefix(i.Fields[len(i.Fields)-1].Path, "spec"):
 		i.Class = change.Replace
 		i.Lost, i.Kept = d.Lost, d.Kept
 		i.Notes = append(i.Notes, "the spec of a VMI can't be changed: it has to be deleted and made anew")

@@ -189,7 +189,11 @@ func (p *planner) item(k key) *Item {
 		i.Change = Deleted
 	default:
 		i.Fields = differences(is.Object, want.Object)
-		if len(i.Fields) == 0 {
+		switch {
+		case len(i.Fields) > 0:
+		case written(is.Object, want.Object):
+			i.Notes = append(i.Notes, "only the order of lists differs, which says nothing")
+		default:
 			i.Change = Unchanged
 		}
 	}
