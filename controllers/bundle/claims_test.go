@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/gitops/source/sourcetest"
@@ -180,4 +182,82 @@ func TestAComponentIsNoBundles(t *testing.T) {
 	x.now = x.now.Add(time.Minute)
 	b := x.settle()
 	x.ready(b, b.Status.LastAttemptedRevision)
+}
+
+// An object of another Git tool is refused as one of another Bundle is, and nothing of it is forced
+// or removed.
+func TestObjectsOfOtherGitToolsAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ manager, mark, want string }{
+		"Flux":    {"kustomize-controller", "labels: {kustomize.toolkit.fluxcd.io/name: shop, kustomize.toolkit.fluxcd.io/namespace: flux-system}", "Kustomization flux-system/shop"},
+		"Argo CD": {"argocd-controller", `annotations: {argocd.argoproj.io/tracking-id: "shop:/ConfigMap:x/a"}`, "Application shop"},
+		"marks":   {"somebody", `annotations: {argocd.argoproj.io/tracking-id: "shop:/ConfigMap:x/a"}`, "Application shop"},
+		"fields":  {"helm-controller", "labels: {team: a}", "helm-controller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := start(t)
+			x.as(tc.manager, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, "+tc.mark+"}, data: {value: theirs}}")
+			before := x.version()
+			x.repo.Commit("a.yaml", settings("a", "ours"))
+			x.repo.Commit("b.yaml", settings("b", "ours"))
+			x.create(x.bundle)
+			b := x.settle()
+			x.failed(b, "Refused", b.Status.LastAttemptedRevision, "ConfigMap "+x.namespace+"/a (a.yaml)", tc.want, "take it out of one of the two")
+			if x.version() != before || x.exists(&corev1.ConfigMap{}, "b") {
+				t.Error("something was forced, or a part of the commit was applied")
+			}
+			x.drop("a.yaml")
+			hash := x.repo.Commit("b.yaml", settings("b", "two"))
+			x.ready(x.settle(), "main@sha1:"+hash)
+			x.delete(x.bundle)
+			x.settle()
+			if x.version() != before {
+				t.Error("the Bundle's end touched what is another's")
+			}
+		})
+	}
+}
+
+// What another Git tool takes over from a Bundle is left to it, and removed neither by a commit nor with the Bundle. Once
+// its marks are gone it is free.
+func TestATakenOverObjectIsLeft(t *testing.T) {
+	x := start(t)
+	x.repo.Commit("rest.yaml", settings("rest", "one"))
+	x.repo.Commit("a.yaml", settings("a", "ours"))
+	x.create(x.bundle)
+	x.settle()
+	x.as("kustomize-controller", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {kustomize.toolkit.fluxcd.io/name: shop}}, data: {value: theirs}}")
+	taken := x.version()
+	x.now = x.now.Add(10 * time.Minute)
+	x.failed(x.settle(), "Refused", "ConfigMap "+x.namespace+"/a (a.yaml)", "kustomize-controller from Kustomization /shop")
+	hash := x.drop("a.yaml")
+	x.ready(x.settle(), "main@sha1:"+hash)
+	x.delete(x.bundle)
+	x.settle()
+	if x.version() != taken {
+		t.Error("it was written or removed")
+	}
+	y := x.beside("second") // handed over as docs/git-workflow.md says
+	hash = y.repo.Commit("a.yaml", settings("a", "two"))
+	y.create(y.bundle)
+	y.failed(y.settle(), "Refused", "Kustomization /shop")
+	patch := `{"metadata":{"managedFields":[{}],"labels":{"kustomize.toolkit.fluxcd.io/name":null}}}`
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: "a"}}
+	if err := x.Client.Patch(t.Context(), m, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	y.now = y.now.Add(time.Minute)
+	y.ready(y.settle(), "main@sha1:"+hash)
+}
+
+// as applies a manifest in the tenant's namespace as another field manager does.
+func (x *tenant) as(manager, manifest string) {
+	x.t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		x.t.Fatal(err)
+	}
+	u.SetNamespace(x.namespace)
+	if err := x.Client.Apply(x.t.Context(), client.ApplyConfigurationFromUnstructured(u), client.ForceOwnership, client.FieldOwner(manager)); err != nil {
+		x.t.Fatal(err)
+	}
 }

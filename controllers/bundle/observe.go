@@ -47,7 +47,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 		return nil, fmt.Errorf("acting as account %s/%s: %w", b.Namespace, account, err)
 	}
 	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b))}
-	r.releaser.Holds = c.holds
+	r.releaser.Holds, r.releaser.Yields = c.holds, true
 	if b.DeletionTimestamp != nil {
 		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))
 	}

@@ -158,7 +158,7 @@ func (r *Releaser) check(ctx context.Context, o *unstructured.Unstructured) resu
 		return result{err: cause(err)}
 	}
 	if live != nil {
-		if err := r.free(ctx, live); err != nil {
+		if err := r.untaken(ctx, o); err != nil {
 			return result{err: err}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/machine/names"
 )
 
 // Groups of owners.
@@ -22,10 +24,16 @@ const (
 // ErrOwned says that an object belongs to another owner.
 var ErrOwned = errors.New("it belongs to another owner")
 
-// Owned is the error of an object that belongs to another owner.
-type Owned struct{ By Owner }
+// Owned is the error of an object that belongs to another owner, or to another Git tool.
+type Owned struct {
+	By   Owner
+	Tool string
+}
 
 func (o *Owned) Error() string {
+	if o.Tool != "" {
+		return fmt.Sprintf("it belongs to %s; take it out of one of the two", o.Tool)
+	}
 	who := "another Bundle"
 	if o.By.Group == OperatorGroup {
 		who = "the components of KubeVirt"
@@ -62,10 +70,41 @@ func (r *Releaser) free(ctx context.Context, live *unstructured.Unstructured) er
 			return fmt.Errorf("asking whether %s/%s still claims it: %w", other.Namespace, other.Name, err)
 		}
 		if held {
-			return &Owned{other}
+			return &Owned{By: other}
 		}
 	}
+	if tool, taken := r.tool(live); taken {
+		return &Owned{Tool: tool}
+	}
 	return nil
+}
+
+// tool names the other Git tool that has an object, for a release that yields to them.
+func (r *Releaser) tool(live client.Object) (string, bool) {
+	if !r.Yields {
+		return "", false
+	}
+	other, taken := names.OtherGitOwner(live, r.manager)
+	return other.String(), taken
+}
+
+// mine tells whether an object carries the owner's labels and nobody else has taken it over.
+func (r *Releaser) mine(live client.Object) bool {
+	_, taken := r.tool(live)
+	return !taken && r.owner.of(live) == r.owner
+}
+
+// untaken reads an object with its managed fields, which a diff leaves out, and returns free's answer; nil if there is none.
+func (r *Releaser) untaken(ctx context.Context, o *unstructured.Unstructured) error {
+	live := RefOf(o).empty()
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(o), live)
+	if err == nil {
+		err = r.free(ctx, live)
+	}
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
 }
 
 // taking are locks on objects by their IDs: who is to own an object is asked and written as one, so that of two owners
@@ -79,12 +118,7 @@ func (r *Releaser) take(ctx context.Context, o *unstructured.Unstructured) error
 	lock := &taking[id.Sum32()%uint32(len(taking))]
 	lock.Lock()
 	defer lock.Unlock()
-	live := RefOf(o).empty()
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(o), live)
-	if err == nil {
-		err = r.free(ctx, live)
-	}
-	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+	if err := r.untaken(ctx, o); err != nil {
 		return err
 	}
 	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))

@@ -36,6 +36,8 @@ func (o Owner) of(obj client.Object) Owner {
 type Releaser struct {
 	// Holds says whether another owner still claims an object; nil: its labels say so.
 	Holds Holds
+	// Yields makes objects of other Git tools refusals: nothing of theirs is forced or removed.
+	Yields bool
 
 	client  client.Client
 	manager string

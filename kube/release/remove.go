@@ -35,7 +35,7 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 		return true, nil
 	case err != nil:
 		return false, err
-	case r.owner.of(u) != r.owner:
+	case !r.mine(u):
 		return true, nil
 	case u.GetDeletionTimestamp() != nil:
 		return false, nil
@@ -59,7 +59,7 @@ func (r *Releaser) Present(ctx context.Context, refs []Ref) ([]Ref, error) {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		case err != nil:
 			return nil, fmt.Errorf("reading %s: %w", ref, err)
-		case r.owner.of(u) == r.owner:
+		case r.mine(u):
 			found = append(found, ref)
 		}
 	}

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,22 +15,8 @@ import (
 // CauseCommit is the type of the status cause whose message is the line to commit.
 const CauseCommit metav1.CauseType = "CommitInstead"
 
-// gitManagers are the field managers that write what a commit says; names that end in * are prefixes.
-var gitManagers = []string{
-	"kustomize-controller", "helm-controller", // Flux
-	"argocd*",
-	names.Bundles,
-}
-
-// Owner is the Git tool that owns a field: its field manager, and the object it applies from, empty if unknown.
-type Owner struct{ Manager, Source string }
-
-func (o Owner) String() string {
-	if o.Source == "" {
-		return o.Manager
-	}
-	return o.Manager + " from " + o.Source
-}
+// Owner is the Git tool that owns a field.
+type Owner = names.GitOwner
 
 // GitOwner returns the Git tool that owns the field of an object, if one does.
 func GitOwner(obj metav1.Object, path ...string) (Owner, bool) {
@@ -45,18 +29,11 @@ func GitOwner(obj metav1.Object, path ...string) (Owner, bool) {
 		return Owner{}, false
 	}
 	for _, entry := range obj.GetManagedFields() {
-		if isGit(entry.Manager) && entry.Subresource == "" && owns(entry, field) {
-			return Owner{entry.Manager, source(obj, entry.Manager)}, true
+		if names.GitManager(entry.Manager) && entry.Subresource == "" && owns(entry, field) {
+			return Owner{Manager: entry.Manager, Source: names.GitSource(obj, entry.Manager)}, true
 		}
 	}
 	return Owner{}, false
-}
-
-func isGit(manager string) bool {
-	return slices.ContainsFunc(gitManagers, func(known string) bool {
-		prefix, open := strings.CutSuffix(known, "*")
-		return manager == known || open && strings.HasPrefix(manager, prefix)
-	})
 }
 
 func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
@@ -68,34 +45,6 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 		return true // what can't be read is taken as owned: the field is Git's in doubt
 	}
 	return set.Has(field)
-}
-
-// source names the object that the manager applies obj from, out of the marks that the tools leave.
-func source(obj metav1.Object, manager string) string {
-	labels := obj.GetLabels()
-	for _, tool := range []struct{ manager, kind, prefix string }{
-		{"kustomize-controller", "Kustomization", "kustomize.toolkit.fluxcd.io"},
-		{"helm-controller", "HelmRelease", "helm.toolkit.fluxcd.io"},
-		{names.Bundles, "Bundle", "bundle.virtstack.io"},
-	} {
-		name := labels[tool.prefix+"/name"]
-		if manager == tool.manager && name != "" {
-			return strings.TrimSuffix(fmt.Sprintf("%s %s/%s", tool.kind, labels[tool.prefix+"/namespace"], name), "/")
-		}
-	}
-	if !strings.HasPrefix(manager, "argocd") {
-		return ""
-	}
-	app, _, _ := strings.Cut(obj.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":")
-	for _, label := range []string{"argocd.argoproj.io/instance", "app.kubernetes.io/instance"} {
-		if app == "" {
-			app = labels[label]
-		}
-	}
-	if app == "" {
-		return ""
-	}
-	return "Application " + app
 }
 
 // gitRefusal refuses to write the run strategy where a Git tool owns it, and says what to commit instead. The same
