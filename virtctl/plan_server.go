@@ -133,7 +133,7 @@ func (l live) apply(ctx context.Context, o plan.Object) (is, want plan.Object, e
 		o.Notes = append(o.Notes, "its namespace isn't there yet, so the cluster wasn't asked what it would make of it")
 		return is, o, nil
 	case isVerdict(err):
-		o.Refused = append(o.Refused, plan.Refusal{Message: err.Error()})
+		o.Refused = append(o.Refused, refusal(o, err))
 		return is, o, nil
 	case err != nil:
 		return is, o, fmt.Errorf("applying %s in a dry run: %w", identity(o), err)
@@ -155,6 +155,14 @@ func isVerdict(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err) ||
 		err != nil && strings.Contains(err.Error(), "failed to create typed patch object") // a field of another type, which it calls its own error
+}
+
+// refusal tells why the API server refuses an object, but for Secrets: it may quote what they hold.
+func refusal(o plan.Object, err error) plan.Refusal {
+	if o.GetKind() == "Secret" {
+		return plan.Refusal{Message: "why isn't shown, for that may quote the Secret: apply it in a dry run where only you see it"}
+	}
+	return plan.Refusal{Message: err.Error()}
 }
 
 // applier returns who applied an object, if one did: with another name, a field that is no longer wanted would stay.
@@ -191,7 +199,7 @@ func (l live) delete(ctx context.Context, o plan.Object) (plan.Object, error) {
 	err = at.Delete(ctx, o.GetName(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case isVerdict(err):
-		is.Refused = append(is.Refused, plan.Refusal{Message: err.Error()})
+		is.Refused = append(is.Refused, refusal(is, err))
 	case other(err) != nil:
 		return plan.Object{}, fmt.Errorf("deleting %s in a dry run: %w", identity(o), err)
 	}

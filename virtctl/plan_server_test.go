@@ -51,6 +51,22 @@ func applied(t *testing.T, env *kubetest.Env, namespace, text, manager string) {
 	}
 }
 
+// runs makes the VMI of a VM, of which the guest runs.
+func runs(t *testing.T, env *kubetest.Env, namespace, name string) {
+	t.Helper()
+	guest := &v1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+	if err := yaml.Unmarshal([]byte(`{domain: {memory: {guest: 128Mi}, devices: {}}}`), &guest.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Client.Create(t.Context(), guest); err != nil {
+		t.Fatal(err)
+	}
+	guest.Status.Phase = v1.Running
+	if err := env.Client.Status().Update(t.Context(), guest); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What is planned is what the cluster has against what it would have, whatever the revision before says.
 func TestPlanOfAServer(t *testing.T) {
 	env := kubetest.Start(t)
@@ -65,26 +81,17 @@ func TestPlanOfAServer(t *testing.T) {
 	applied(t, env, ns, strings.Replace(goodVM, "web", "same", 1), "somebody")
 	goes := strings.NewReplacer("web", "goes", "128Mi", "64Mi").Replace(goodVM)
 	applied(t, env, ns, goes, "somebody")
-	guest := &v1.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: "runs", Namespace: ns}}
-	if err := yaml.Unmarshal([]byte(`{domain: {memory: {guest: 128Mi}, devices: {}}}`), &guest.Spec); err != nil {
-		t.Fatal(err)
-	}
-	if err := env.Client.Create(t.Context(), guest); err != nil {
-		t.Fatal(err)
-	}
-	guest.Status.Phase = v1.Running
-	if err := env.Client.Status().Update(t.Context(), guest); err != nil {
-		t.Fatal(err)
-	}
+	runs(t, env, ns, "runs")
 	write(t, r, map[string]string{"vms/goes.yaml": goes, "vms/never-was.yaml": strings.Replace(goodVM, "web", "never-was", 1)})
 	r.CommitAll()
 	write(t, r, map[string]string{"vms/goes.yaml": "", "vms/never-was.yaml": "",
 		"vms/drops.yaml": strings.Replace(goodVM, "web", "drops", 1), "vms/runs.yaml": running("runs", "256Mi"), "vms/same.yaml": strings.Replace(goodVM, "web", "same", 1),
 		"vms/new.yaml": strings.Replace(goodVM, "web", "new", 1), "vms/bad.yaml": strings.Replace(strings.Replace(goodVM, "web", "bad", 1), "devices: {}", "devices: {disks: 5}", 1),
+		"vms/secret.yaml":    "apiVersion: v1\nkind: Secret\nmetadata: {name: number}\nstringData: {a: 424242}\n",
 		"vms/elsewhere.yaml": strings.Replace(goodVM, "name: web", "name: web, namespace: not-there-yet", 1)})
 	code, out, errOut := planOf(t, r, "vms", "--server", "--kubeconfig", kubeconfig(t, env, ns), "-o", "json")
 	got := plan.Report{}
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 3 || got.Unchanged != 1 {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 3 || got.Unchanged != 1 || strings.Contains(out, "424242") {
 		t.Fatalf("code %d, %d unchanged: %v: %s%s", code, got.Unchanged, err, out, errOut)
 	}
 	want := map[string]struct {
@@ -93,13 +100,14 @@ func TestPlanOfAServer(t *testing.T) {
 	}{
 		"drops": {plan.Changed, change.None}, "runs": {plan.Changed, change.Restart}, "new": {plan.Created, change.Create},
 		"goes": {plan.Deleted, change.Delete}, "bad": {plan.Created, change.Create}, "web": {plan.Created, change.Create},
+		"number": {plan.Created, change.None},
 	}
 	for _, i := range got.Objects {
 		w, ok := want[i.Name]
 		if delete(want, i.Name); !ok || i.Change != w.change || i.Class != w.class && len(i.Refused) == 0 {
 			t.Errorf("%s is %s, %s; want %v", i, i.Change, i.Class, w)
 		}
-		if refused := len(i.Refused) > 0; refused != (i.Name == "bad") {
+		if refused := len(i.Refused) > 0; refused != (i.Name == "bad" || i.Name == "number") {
 			t.Errorf("%s is refused: %v", i, i.Refused)
 		}
 	}
