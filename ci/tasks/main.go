@@ -66,7 +66,7 @@ func (r *runner) target(ctx context.Context, name string) error {
 	case "clean":
 		return r.steps(ctx, r.down(), step{"remove .cluster", func(context.Context) error { return os.RemoveAll(".cluster") }})
 	case "e2e":
-		return r.steps(ctx, r.endToEnd())
+		return r.steps(ctx, r.flux(), r.endToEnd())
 	case "bench":
 		return r.steps(ctx, r.program("bench", "./ci/bench"))
 	case "demo":
@@ -81,7 +81,7 @@ func (r *runner) target(ctx context.Context, name string) error {
 func (r *runner) test(ctx context.Context) error {
 	r.timing = true
 	err := r.steps(ctx, r.packages(), r.programs(), r.format(), r.generated(), r.vet(), r.staticcheck(), r.vulnerabilities(),
-		r.laws(), r.unit("-race"), r.images(), r.verify(), r.libvirt(), r.down(), r.up(), r.load(), r.program("demo", "./ci/demo"), r.endToEnd())
+		r.laws(), r.unit("-race"), r.images(), r.verify(), r.libvirt(), r.flux(), r.down(), r.up(), r.load(), r.program("demo", "./ci/demo"), r.endToEnd())
 	if err != nil {
 		r.logs()
 	}

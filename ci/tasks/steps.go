@@ -268,6 +268,18 @@ func (r *runner) libvirt() step {
 	return r.program("the driver's contract on real libvirt", "./ci/images", "contract")
 }
 
+// flux builds the controllers of Flux that the end-to-end tests run: a module of its own, minutes the first time.
+func (r *runner) flux() step {
+	return step{"Flux's controllers", func(ctx context.Context) error {
+		out, err := filepath.Abs(filepath.Dir(clusterBin))
+		if err != nil {
+			return err
+		}
+		return run(ctx, "go", "-C", "ci/flux", "build", "-ldflags", "-s -w", "-o", out+"/",
+			"github.com/fluxcd/kustomize-controller", "github.com/fluxcd/source-controller")
+	}}
+}
+
 func (r *runner) endToEnd() step {
 	return step{"end to end", func(ctx context.Context) error {
 		args := []string{"-tags", "e2e", "-count=1", "-timeout", "60m", "-parallel", "2", "-v"}
