@@ -43,7 +43,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := flux.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: stopping Flux:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // place is a namespace of one test, emptied of VMs at its end.

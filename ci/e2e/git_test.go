@@ -36,8 +36,14 @@ func newTenant(t *testing.T, name string) tenant {
 // follow makes the Bundle. The repository should have a commit by then.
 func (f tenant) follow() {
 	f.t.Helper()
+	f.apply(tenantYAML)
+}
+
+// apply applies a manifest that leaves the tenant's namespace and repository open.
+func (f tenant) apply(manifest string) {
+	f.t.Helper()
 	cmd := theLab.Command(f.t.Context(), "kubectl", "apply", "--server-side", "-n", f.ns, "-f", "-")
-	cmd.Stdin = strings.NewReader(strings.NewReplacer("NAMESPACE", f.ns, "REPOSITORY", f.repo.URL).Replace(tenantYAML))
+	cmd.Stdin = strings.NewReader(strings.NewReplacer("NAMESPACE", f.ns, "REPOSITORY", f.repo.URL).Replace(manifest))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		f.t.Fatalf("%v: %s", err, out)
 	}

@@ -104,6 +104,15 @@ func start() (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startWith(crds(root))
+}
+
+// startWith starts a server with the CRDs of some directories.
+func startWith(crds []string) (*Env, error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
 	bin := filepath.Join(root, ".cluster", "bin")
 	for _, name := range []string{"kube-apiserver", "etcd", "kubectl"} {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
@@ -124,7 +133,7 @@ func start() (*Env, error) {
 		UseExistingCluster:    &no,
 		Scheme:                scheme,
 		CRDInstallOptions: envtest.CRDInstallOptions{
-			Paths: crds(root), ErrorIfPathMissing: true, MaxTime: time.Minute, PollInterval: 50 * time.Millisecond,
+			Paths: crds, ErrorIfPathMissing: true, MaxTime: time.Minute, PollInterval: 50 * time.Millisecond,
 		},
 		ControlPlaneStartTimeout: 2 * time.Minute, // several at once share two cores
 		ControlPlaneStopTimeout:  time.Minute,

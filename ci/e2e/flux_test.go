@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	v1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/ci/lab"
+)
+
+// The life of a VM that Flux applies: each commit does to the guest what it should, and nothing else.
+func TestFluxRunsWhatIsCommitted(t *testing.T) {
+	f := newFluxed(t, "flux")
+	web := f.vm("web", func(vm *v1.VirtualMachine) { vm.Spec.Template.ObjectMeta.Labels = map[string]string{"tier": "back"} })
+	first := f.commit("Add web and spare", map[string][]byte{
+		"vms/web.yaml": f.manifest(web), "vms/spare.yaml": f.manifest(f.vm("spare", func(vm *v1.VirtualMachine) { halted(vm) }))})
+	f.apply(fluxYAML)
+	f.phase("web", v1.Running, 2*time.Minute)
+	f.kustomization("True", 2*time.Minute, first)
+	before := f.qemu("web")
+	t.Run("a label of the template changes hot", func(t *testing.T) {
+		hot := web.DeepCopy()
+		hot.Spec.Template.ObjectMeta.Labels["tier"] = "front"
+		f.kustomization("True", time.Minute, f.commit("Move web to the front", map[string][]byte{"vms/web.yaml": f.manifest(hot)}))
+		f.labelled("web", "tier", "front")
+		f.restartRequired("web", corev1.ConditionFalse)
+	})
+	t.Run("memory waits for a restart, and the VM stays healthy", func(t *testing.T) {
+		more := web.DeepCopy()
+		size := resource.MustParse("160Mi")
+		more.Spec.Template.Spec.Domain.Memory.Guest = &size
+		larger := f.commit("Give web more memory", map[string][]byte{"vms/web.yaml": f.manifest(more)})
+		f.restartRequired("web", corev1.ConditionTrue)
+		f.kustomization("True", time.Minute, larger)
+	})
+	t.Run("a revert takes the wait away", func(t *testing.T) {
+		f.kustomization("True", time.Minute, f.commit("Revert web", map[string][]byte{"vms/web.yaml": f.manifest(web)}))
+		f.restartRequired("web", corev1.ConditionFalse)
+	})
+	if after := f.qemu("web"); after != before {
+		t.Errorf("QEMU was %+v, is %+v", before, after)
+	}
+	t.Run("a stop by hand is refused and names the Kustomization", func(t *testing.T) {
+		_, err := theLab.Run(t.Context(), "virtctl", "stop", "-n", f.ns, "web")
+		if err == nil || !containsAll(err.Error(), []string{"kustomize-controller", f.ns + "/vms", "runStrategy"}) {
+			t.Errorf("virtctl stop of a VM that Flux owns: %v; want manager, Kustomization and field", err)
+		}
+	})
+	f.suspendAndPrune(web, before)
+}
+
+func (f fluxed) suspendAndPrune(web *v1.VirtualMachine, before lab.Process) {
+	f.t.Run("nothing happens while suspended", func(t *testing.T) {
+		f.suspended(true)
+		off := web.DeepCopy()
+		halted(off)
+		f.fetched(f.commit("Stop web", map[string][]byte{"vms/web.yaml": f.manifest(off)}))
+		f.status("web", v1.VirtualMachineStatusRunning, 5*time.Second)
+		if after := f.qemu("web"); after != before {
+			t.Errorf("QEMU was %+v, is %+v", before, after)
+		}
+		f.suspended(false)
+		f.status("web", v1.VirtualMachineStatusStopped, 2*time.Minute)
+		f.kustomization("True", time.Minute)
+	})
+	f.t.Run("what a commit removes is pruned", func(t *testing.T) {
+		removed := f.commit("Remove web", map[string][]byte{"vms/web.yaml": nil})
+		f.gone(&v1.VirtualMachine{}, "web", time.Minute)
+		f.kustomization("True", time.Minute, removed)
+		f.status("spare", v1.VirtualMachineStatusStopped, 5*time.Second)
+		if left := lab.Processes("qemu-system", f.ns); len(left) != 0 {
+			t.Errorf("QEMU left: %v", left)
+		}
+	})
+}
+
+// labelled waits until the VMI has the label.
+func (p place) labelled(name, key, value string) {
+	p.t.Helper()
+	p.must(lab.Until(p.t.Context(), 30*time.Second, "VMI "+name+" to be labelled", func(ctx context.Context) (bool, string, error) {
+		vmi := &v1.VirtualMachineInstance{}
+		err := theLab.Client.Get(ctx, p.key(name), vmi)
+		return vmi.Labels[key] == value, vmi.Labels[key], err
+	}))
+}
+
+// restartRequired waits until the VM's controller has acted on the last generation and says whether a restart is needed.
+func (p place) restartRequired(name string, want corev1.ConditionStatus) {
+	p.t.Helper()
+	p.must(lab.Until(p.t.Context(), time.Minute, "RestartRequired="+string(want), func(ctx context.Context) (bool, string, error) {
+		vm := &v1.VirtualMachine{}
+		err := theLab.Client.Get(ctx, p.key(name), vm)
+		is := slices.ContainsFunc(vm.Status.Conditions, func(c v1.VirtualMachineCondition) bool {
+			return c.Type == v1.VirtualMachineRestartRequired && c.Status == corev1.ConditionTrue
+		})
+		return vm.Status.ObservedGeneration == vm.Generation && is == (want == corev1.ConditionTrue), string(vm.Status.PrintableStatus), err
+	}))
+}
+
+// A commit that is wrong leaves what the last good one made, and Flux says what is wrong with it.
+func TestFluxKeepsTheLastGoodState(t *testing.T) {
+	f := newFluxed(t, "fluxbad")
+	off := func(vm *v1.VirtualMachine) { halted(vm) }
+	good := f.commit("Add web", map[string][]byte{"vms/web.yaml": f.manifest(f.vm("web", off))})
+	f.apply(fluxYAML)
+	f.kustomization("True", time.Minute, good)
+	before := f.stored(t.Context(), "web")
+
+	f.commit("Break the YAML", map[string][]byte{"vms/broken.yaml": []byte("kind: [VirtualMachine\nmetadata:\n")})
+	f.kustomization("False", time.Minute, "broken.yaml", good)
+	files := map[string][]byte{"vms/broken.yaml": nil, "vms/refused.yaml": f.manifest(f.vm("refused", off, func(vm *v1.VirtualMachine) { vm.Spec.Template.Spec.Volumes = nil }))}
+	for _, name := range []string{"fine-a", "fine-b", "more-fine"} {
+		files["vms/"+name+".yaml"] = f.manifest(f.vm(name, off))
+	}
+	f.commit("A VM that admission refuses, among others that it doesn't", files)
+	f.kustomization("False", time.Minute, "refused", "spec.template.spec.domain.devices.disks[0].name", good)
+	vms := &v1.VirtualMachineList{}
+	f.must(theLab.Client.List(t.Context(), vms, client.InNamespace(f.ns)))
+	if len(vms.Items) != 1 || vms.Items[0].ResourceVersion != before.ResourceVersion {
+		t.Errorf("after two bad commits there are %d VMs, want web alone and untouched", len(vms.Items))
+	}
+	f.kustomization("True", time.Minute, f.commit("Mend it", map[string][]byte{"vms/refused.yaml": nil}))
+	f.status("more-fine", v1.VirtualMachineStatusStopped, 30*time.Second)
+}
