@@ -72,6 +72,11 @@ type BundleSpec struct {
 	// +optional
 	Prune *BundlePrune `json:"prune,omitempty"`
 
+	// DeletionPolicy says what becomes of the applied objects when the Bundle is deleted. prune.vms holds all the same,
+	// and protected machines stay. Absent: MirrorPrune.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
 	// Wait makes Ready wait until every applied object is healthy. Absent: true.
 	// +optional
 	Wait *bool `json:"wait,omitempty"`
@@ -187,7 +192,36 @@ type BundlePrune struct {
 	// VMs says whether VirtualMachines and their disks may be pruned. Absent: Allow.
 	// +optional
 	VMs PrunePolicy `json:"vms,omitempty"`
+
+	// MaxFraction is the part of the Bundle's VirtualMachines, in percent (0% to 100%), that one revision may remove.
+	// Nothing of a revision that removes more is applied until approved names enough of them. Absent: 100%.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	MaxFraction string `json:"maxFraction,omitempty"`
+
+	// Approved are VirtualMachines, as <namespace>/<name>, whose removal is wanted: they do not count against
+	// maxFraction. A name can be taken out again once its machine is gone.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=5000
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Approved []string `json:"approved,omitempty"`
 }
+
+// DeletionPolicy says what becomes of the applied objects when the Bundle is deleted.
+//
+// +kubebuilder:validation:Enum=MirrorPrune;Delete;Orphan
+type DeletionPolicy string
+
+const (
+	// DeletionMirrorPrune deletes them if prune.enabled is set.
+	DeletionMirrorPrune DeletionPolicy = "MirrorPrune"
+	// DeletionDelete deletes them whatever prune.enabled says.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionOrphan leaves them.
+	DeletionOrphan DeletionPolicy = "Orphan"
+)
 
 // BundleStatus is what the controller has seen and done.
 type BundleStatus struct {

@@ -99,6 +99,9 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		if len(a.Behind) > 0 {
 			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "LeftBehind", "Remove", "could not be removed in time: %s", plan.Remove{Objects: a.Behind})
 		}
+		if len(a.Kept) > 0 {
+			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "Kept", "Remove", "kept, as machines are protected: %s", plan.Remove{Objects: a.Kept})
+		}
 		return client.IgnoreNotFound(c.status.Release(ctx, r.bundle, v1alpha1.BundleFinalizer))
 	case plan.Apply:
 		if err := r.releaser.Apply(ctx, r.changes); err != nil {

@@ -164,7 +164,7 @@ func (r *round) observeObjects(ctx context.Context) error {
 
 // observeLeft finds what is left over. What can't be looked at counts as left, until the deadline of a removal.
 func (r *round) observeLeft(ctx context.Context) error {
-	if r.bundle.Status.Inventory == nil || r.bundle.Spec.Prune == nil || !r.bundle.Spec.Prune.Enabled {
+	if r.bundle.Status.Inventory == nil || !plan.Prunes(r.bundle) {
 		return nil
 	}
 	refs, err := parse(r.bundle.Status.Inventory.Entries)
@@ -172,11 +172,11 @@ func (r *round) observeLeft(ctx context.Context) error {
 		return err
 	}
 	left := release.Without(refs, release.Refs(unwrap(r.objects)))
-	present, err := r.releaser.Present(ctx, left)
+	present, protected, err := r.releaser.Present(ctx, left)
 	if err == nil {
 		left = present
 	}
-	r.seen.Left, r.powerless = entries(left), apierrors.IsForbidden(err)
+	r.seen.Left, r.seen.Protected, r.powerless = entries(left), entries(protected), apierrors.IsForbidden(err)
 	return nil
 }
 

@@ -164,7 +164,7 @@ func (c *Controller) observeRemoval(ctx context.Context, r *round) error {
 	if r.seen.Workloads, err = workloads(ctx, c.live); err != nil {
 		return err
 	}
-	present, err := c.releaser(r.kv).Present(ctx, r.installed)
+	present, _, err := c.releaser(r.kv).Present(ctx, r.installed)
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/machine/names"
 )
 
 // Remove deletes those of refs that still carry the owner's labels, in the order given, and returns which of them are
-// not gone yet. It never waits. An object that another owner has taken over is left alone.
+// not gone yet. It never waits. An object that another owner has taken over is left alone,
+// and one that is protected stays.
 func (r *Releaser) Remove(ctx context.Context, refs []Ref) (left []Ref, err error) {
 	var errs []error
 	for _, ref := range refs {
@@ -37,7 +40,7 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 		return false, err
 	case !r.mine(u):
 		return true, nil
-	case u.GetDeletionTimestamp() != nil:
+	case u.GetDeletionTimestamp() != nil, Protected(u):
 		return false, nil
 	}
 	// As it was seen: it may be another owner's a moment later.
@@ -49,19 +52,24 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 	return false, err
 }
 
-// Present returns those of refs that exist and carry the owner's labels.
-func (r *Releaser) Present(ctx context.Context, refs []Ref) ([]Ref, error) {
-	var found []Ref
+// Present returns those of refs that exist and carry the owner's labels, and which of them are protected.
+func (r *Releaser) Present(ctx context.Context, refs []Ref) (found, protected []Ref, err error) {
 	for _, ref := range refs {
 		u := ref.empty()
 		err := r.client.Get(ctx, client.ObjectKeyFromObject(u), u)
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		case err != nil:
-			return nil, fmt.Errorf("reading %s: %w", ref, err)
+			return nil, nil, fmt.Errorf("reading %s: %w", ref, err)
 		case r.mine(u):
 			found = append(found, ref)
+			if Protected(u) && u.GetDeletionTimestamp() == nil {
+				protected = append(protected, ref)
+			}
 		}
 	}
-	return found, nil
+	return found, protected, nil
 }
+
+// Protected tells whether an object says that nobody deletes it, as VMs and pools can.
+func Protected(u client.Object) bool { return u.GetLabels()[names.DeleteProtection] == "True" }

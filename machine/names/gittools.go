@@ -9,6 +9,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
+// DeleteProtection is the label, of value "True", of a machine or pool that nobody deletes.
+const DeleteProtection = "kubevirt.io/vm-delete-protection"
+
 // gitManagers are the field managers that write what a commit says; names that end in * are prefixes.
 var gitManagers = []string{
 	"kustomize-controller", "helm-controller", // Flux

@@ -27,6 +27,8 @@ const (
 	Unhealthy   = "HealthCheckFailed"
 	PruneFailed = "PruneFailed"
 	Removing    = "Removing"
+	// ApprovalNeeded is that of a revision that removes more machines than it may.
+	ApprovalNeeded = "ApprovalNeeded"
 )
 
 // Failure is why a revision is not applied. Final says that the same revision can't succeed later.
@@ -51,6 +53,8 @@ type Seen struct {
 	// Left are the objects in the inventory that exist and are not wanted, all of them when the Bundle is being
 	// deleted; looked at last.
 	Left []v1alpha1.ResourceRef
+	// Protected are those of Left that nobody is to delete.
+	Protected []v1alpha1.ResourceRef
 }
 
 // Plan is what one round does.
@@ -67,8 +71,9 @@ type Action interface{ String() string }
 type (
 	// Hold adds the finalizer.
 	Hold struct{}
-	// Release drops it. Left behind are objects that could not be removed in time.
-	Release struct{ Behind []v1alpha1.ResourceRef }
+	// Release drops it. Left behind are objects that could not be removed in time, kept are those for the sake of
+	// protected machines.
+	Release struct{ Behind, Kept []v1alpha1.ResourceRef }
 	// Apply writes the changes of the revision.
 	Apply struct {
 		Revision string
@@ -87,14 +92,18 @@ func (a Apply) String() string {
 	return fmt.Sprintf("applying %s: %s", a.Revision, few(a.Objects))
 }
 func (a Remove) String() string {
-	var ids []string
-	for _, r := range a.Objects {
-		ids = append(ids, r.ID)
-	}
 	if a.Revision == "" {
-		return "removing all: " + few(ids)
+		return "removing all: " + few(ids(a.Objects))
 	}
-	return fmt.Sprintf("removing what is not in %s: %s", a.Revision, few(ids))
+	return fmt.Sprintf("removing what is not in %s: %s", a.Revision, few(ids(a.Objects)))
+}
+
+func ids(refs []v1alpha1.ResourceRef) []string {
+	var all []string
+	for _, r := range refs {
+		all = append(all, r.ID)
+	}
+	return all
 }
 
 func few(objects []string) string {
@@ -117,6 +126,9 @@ func For(now time.Time, s Seen) Plan {
 	if s.Failure != nil {
 		return Failed(now, s, *s.Failure)
 	}
+	if f := unapproved(s); f != nil {
+		return Failed(now, s, *f)
+	}
 	if !recorded(s) {
 		p := Plan{Status: progress(now, s, Progressing, "applying "+s.Revision), Recheck: now.Add(time.Millisecond)}
 		p.Status.Inventory = holding(union(s.Wanted, inventory(b)))
@@ -137,7 +149,8 @@ func For(now time.Time, s Seen) Plan {
 // finish removes what is left over, and is done when there is nothing.
 func finish(now time.Time, s Seen) Plan {
 	b := s.Bundle
-	if gone := prunable(b, s.Left); len(gone) > 0 {
+	gone, kept := removals(s)
+	if len(gone) > 0 {
 		if overdue(now, s) {
 			return Failed(now, s, Failure{Reason: PruneFailed, Message: "can't be removed: " + Remove{s.Revision, gone}.String()})
 		}
@@ -148,8 +161,12 @@ func finish(now time.Time, s Seen) Plan {
 	}
 	st := base(s)
 	st.LastAppliedRevision = s.Revision
-	st.Inventory = holding(s.Wanted)
-	st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionTrue, Succeeded, "applied revision " + s.Revision})
+	st.Inventory = holding(union(s.Wanted, kept))
+	message := "applied revision " + s.Revision
+	if len(kept) > 0 {
+		message += "; kept, though not in it, as long as machines are protected: " + few(ids(kept))
+	}
+	st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionTrue, Succeeded, message})
 	return Plan{Status: st, Recheck: now.Add(interval(b))}
 }
 
@@ -191,10 +208,10 @@ func deletion(now time.Time, s Seen) Plan {
 	if !slices.Contains(b.Finalizers, v1alpha1.BundleFinalizer) {
 		return Plan{Status: b.Status}
 	}
-	left := prunable(b, s.Left)
+	left, kept := removals(s)
 	late := now.Sub(b.DeletionTimestamp.Time) > Timeout(b)
 	if len(left) == 0 || late {
-		return Plan{Actions: []Action{Release{left}}, Status: b.Status}
+		return Plan{Actions: []Action{Release{Behind: left, Kept: kept}}, Status: b.Status}
 	}
 	st := b.Status
 	st.Conditions = conditions(now, b,

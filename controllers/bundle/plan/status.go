@@ -124,7 +124,6 @@ func inventory(b *v1alpha1.Bundle) []v1alpha1.ResourceRef {
 	return b.Status.Inventory.Entries
 }
 
-// recorded tells whether the inventory names all that is wanted: what is applied is written down first.
 // holding returns the inventory of these objects; of none it is absent: an empty list has no place in an apply.
 func holding(refs []v1alpha1.ResourceRef) *v1alpha1.ResourceInventory {
 	if len(refs) == 0 {
@@ -133,6 +132,7 @@ func holding(refs []v1alpha1.ResourceRef) *v1alpha1.ResourceInventory {
 	return &v1alpha1.ResourceInventory{Entries: refs}
 }
 
+// recorded tells whether the inventory names all that is wanted: what is applied is written down first.
 func recorded(s Seen) bool { return len(minus(s.Wanted, inventory(s.Bundle))) == 0 }
 
 func minus(refs, other []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
@@ -147,21 +147,4 @@ func union(a, b []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
 	all := append(slices.Clone(a), minus(b, a)...)
 	slices.SortFunc(all, func(x, y v1alpha1.ResourceRef) int { return strings.Compare(x.ID, y.ID) })
 	return all
-}
-
-// keepable are the ends of the IDs of VMs and of what holds their disks.
-var keepable = []string{"_kubevirt.io_VirtualMachine", "_cdi.kubevirt.io_DataVolume", "__PersistentVolumeClaim"}
-
-// prunable are those of refs that the Bundle lets be removed.
-func prunable(b *v1alpha1.Bundle, refs []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
-	p := b.Spec.Prune
-	if p == nil || !p.Enabled {
-		return nil
-	}
-	if p.VMs != v1alpha1.PruneKeep {
-		return refs
-	}
-	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool {
-		return slices.ContainsFunc(keepable, func(k string) bool { return strings.HasSuffix(r.ID, k) })
-	})
 }
