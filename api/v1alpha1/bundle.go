@@ -89,6 +89,14 @@ type BundleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s, such as 30s or 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
+	// RetryInterval is the time between two tries after a failure. A Go duration; at least 1s. Absent: the tries become
+	// rarer with time, from 5s up to interval.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s, such as 30s or 5m"
+	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
+
 	// Suspend stops fetching and applying; what is applied stays.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -248,6 +256,26 @@ type BundleStatus struct {
 	// Inventory lists what is applied.
 	// +optional
 	Inventory *ResourceInventory `json:"inventory,omitempty"`
+
+	// History has the last revisions that came to a verdict, at most 5, the newest first.
+	// +optional
+	// +listType=atomic
+	History []RevisionOutcome `json:"history,omitempty"`
+}
+
+// BundleHistory is how many revisions a Bundle's history has.
+const BundleHistory = 5
+
+// RevisionOutcome is what became of one revision.
+type RevisionOutcome struct {
+	// Revision as in lastAttemptedRevision.
+	Revision string `json:"revision"`
+
+	// Outcome is the reason that condition Ready had in the end: ReconciliationSucceeded, or what failed.
+	Outcome string `json:"outcome"`
+
+	// Time is when it came to that.
+	Time metav1.Time `json:"time"`
 }
 
 // ResourceInventory lists objects.

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,5 +97,31 @@ func TestPruneIsChecked(t *testing.T) {
 		if err := x.Client.Create(t.Context(), b); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The API server keeps the history, and it holds no write when nothing is new.
+func TestHistoryIsKept(t *testing.T) {
+	x := start(t)
+	first := x.repo.Commit("a.yaml", settings("a", "one"))
+	x.create(x.bundle)
+	x.settle()
+	bad := x.repo.Commit("b.yaml", "kind: x\n")
+	x.settle()
+	last := x.drop("b.yaml")
+	b := x.settle()
+	var got []string
+	for _, h := range b.Status.History {
+		got = append(got, strings.TrimPrefix(h.Revision, "main@sha1:")+" "+h.Outcome)
+	}
+	want := []string{last + " ReconciliationSucceeded", bad + " BuildFailed", first + " ReconciliationSucceeded"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	x.writes.Store(0)
+	x.now = x.now.Add(10 * time.Minute)
+	x.settle()
+	if n := x.writes.Load(); n != 0 {
+		t.Errorf("a second sync wrote %d times", n)
 	}
 }

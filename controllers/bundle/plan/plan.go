@@ -167,6 +167,7 @@ func finish(now time.Time, s Seen) Plan {
 		message += "; kept, though not in it, as long as machines are protected: " + few(ids(kept))
 	}
 	st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionTrue, Succeeded, message})
+	st.History = recording(now, st.History, s.Revision, Succeeded)
 	return Plan{Status: st, Recheck: now.Add(interval(b))}
 }
 
@@ -200,7 +201,8 @@ func Failed(now time.Time, s Seen, f Failure) Plan {
 		all = append(all, want{"Reconciling", metav1.ConditionTrue, Progressing, "trying again: " + f.Message})
 	}
 	st.Conditions = conditions(now, b, all...)
-	return Plan{Status: st, Recheck: now.Add(min(interval(b), max(failing/2, 5*time.Second)))}
+	st.History = recording(now, st.History, s.Revision, f.Reason)
+	return Plan{Status: st, Recheck: retry(now, b, failing)}
 }
 
 func deletion(now time.Time, s Seen) Plan {

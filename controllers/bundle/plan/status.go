@@ -64,11 +64,33 @@ func base(s Seen) v1alpha1.BundleStatus {
 		LastAttemptedRevision: old.LastAttemptedRevision,
 		LastAppliedRevision:   old.LastAppliedRevision,
 		Inventory:             old.Inventory.DeepCopy(),
+		History:               slices.Clone(old.History),
 	}
 	if s.Revision != "" {
 		st.LastAttemptedRevision = s.Revision
 	}
 	return st
+}
+
+// recording puts a verdict on the revision at the head of the history; the same verdict as before changes nothing.
+func recording(now time.Time, history []v1alpha1.RevisionOutcome, revision, outcome string) []v1alpha1.RevisionOutcome {
+	head := v1alpha1.RevisionOutcome{Revision: revision, Outcome: outcome, Time: metav1.NewTime(now.Truncate(time.Second))}
+	switch {
+	case revision == "", len(history) > 0 && history[0].Revision == revision && history[0].Outcome == outcome:
+		return history
+	case len(history) > 0 && history[0].Revision == revision:
+		history = history[1:]
+	}
+	history = append([]v1alpha1.RevisionOutcome{head}, history...)
+	return history[:min(len(history), v1alpha1.BundleHistory)]
+}
+
+// retry is when a Bundle that has been failing for so long is tried again.
+func retry(now time.Time, b *v1alpha1.Bundle, failing time.Duration) time.Time {
+	if r := b.Spec.RetryInterval; r != nil && r.Duration > 0 {
+		return now.Add(r.Duration)
+	}
+	return now.Add(min(interval(b), max(failing/2, 5*time.Second)))
 }
 
 // progress is the status while a revision is on its way. A new revision has its whole time.
