@@ -89,6 +89,14 @@ type BundleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s, such as 30s or 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
+	// DependsOn are Bundles of the same namespace that must be Ready, at the generation they have now, before anything
+	// is fetched or applied.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	DependsOn []LocalObjectReference `json:"dependsOn,omitempty"`
+
 	// RetryInterval is the time between two tries after a failure. A Go duration; at least 1s. Absent: the tries become
 	// rarer with time, from 5s up to interval.
 	// +optional

@@ -132,6 +132,11 @@ func (in *BundleSpec) DeepCopyInto(out *BundleSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.DependsOn != nil {
+		in, out := &in.DependsOn, &out.DependsOn
+		*out = make([]LocalObjectReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.RetryInterval != nil {
 		in, out := &in.RetryInterval, &out.RetryInterval
 		*out = new(v1.Duration)

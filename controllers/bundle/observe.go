@@ -51,6 +51,15 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 	if b.DeletionTimestamp != nil {
 		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))
 	}
+	if len(b.Spec.DependsOn) > 0 {
+		var all v1alpha1.BundleList
+		if err := c.client.List(ctx, &all, client.InNamespace(b.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing dependencies: %w", err)
+		}
+		if r.seen.Failure = plan.Depends(b, all.Items); r.seen.Failure != nil {
+			return r, nil
+		}
+	}
 	if err := c.built(ctx, r); err != nil {
 		r.seen.Failure = cause(r, err)
 		return r, nil

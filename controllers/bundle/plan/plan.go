@@ -27,6 +27,9 @@ const (
 	Unhealthy   = "HealthCheckFailed"
 	PruneFailed = "PruneFailed"
 	Removing    = "Removing"
+	// DependencyNotReady and DependencyCycle are those of a Bundle that waits for others, the second for ever.
+	DependencyNotReady = "DependencyNotReady"
+	DependencyCycle    = "DependencyCycle"
 	// ApprovalNeeded is that of a revision that removes more machines than it may.
 	ApprovalNeeded = "ApprovalNeeded"
 )
