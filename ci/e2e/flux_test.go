@@ -129,4 +129,37 @@ func TestFluxKeepsTheLastGoodState(t *testing.T) {
 	}
 	f.kustomization("True", time.Minute, f.commit("Mend it", map[string][]byte{"vms/refused.yaml": nil}))
 	f.status("more-fine", v1.VirtualMachineStatusStopped, 30*time.Second)
+	f.rewritten(good)
+	f.kustomization("True", time.Minute, good)
+	f.gone(&v1.VirtualMachine{}, "more-fine", time.Minute)
+	if after := f.stored(t.Context(), "web"); after.Generation != before.Generation || after.UID != before.UID {
+		t.Errorf("web was %s of generation %d, is %s of %d", before.UID, before.Generation, after.UID, after.Generation)
+	}
+}
+
+// rewritten takes the branch back to a commit, by force.
+func (f fluxed) rewritten(commit string) {
+	f.t.Helper()
+	for _, args := range [][]string{{"reset", "--quiet", "--hard", commit}, {"push", "--quiet", "--force", "origin", "main"}} {
+		_, err := theLab.Run(f.t.Context(), "git", append([]string{"-C", f.repo.Dir}, args...)...)
+		f.must(err)
+	}
+}
+
+// One object has one Git tool: a Bundle of the same path is refused what Flux has, and when it goes all of it stays.
+func TestBundleLeavesFluxItsVMs(t *testing.T) {
+	f := newFluxed(t, "fluxshare")
+	first := f.commit("Add web", map[string][]byte{"vms/web.yaml": f.manifest(f.vm("web", func(vm *v1.VirtualMachine) { halted(vm) }))})
+	f.apply(fluxYAML)
+	f.kustomization("True", time.Minute, first)
+	before := f.stored(t.Context(), "web")
+	f.follow()
+	f.bundle("False", time.Minute, "web", "kustomize-controller from Kustomization "+f.ns+"/vms")
+	_, err := theLab.Kubectl(t.Context(), "delete", "bundle", "vms", "-n", f.ns, "--timeout=60s")
+	f.must(err)
+	f.kustomization("True", time.Minute, f.commit("Say more in the readme", map[string][]byte{"README.md": []byte("VMs\n")}))
+	after := f.stored(t.Context(), "web")
+	if after.UID != before.UID || after.Generation != before.Generation {
+		t.Errorf("web was %s of generation %d, is %s of %d", before.UID, before.Generation, after.UID, after.Generation)
+	}
 }

@@ -28,6 +28,8 @@ var (
 
 	//go:embed testdata/flux.yaml
 	fluxYAML string
+	//go:embed testdata/flux-cluster.yaml
+	fluxClusterYAML string
 )
 
 // start waits for a build from nothing, which takes minutes.
