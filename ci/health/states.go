@@ -149,5 +149,6 @@ func Sign(u *unstructured.Unstructured) string {
 	}
 	slices.Sort(signs)
 	word = strings.Replace(word, "ImagePullBackOff", "ErrImagePull", 1) // they take turns
+	phase = strings.Replace(phase, "Scheduled", "Scheduling", 1)        // the shorter one isn't always told of
 	return strings.TrimSpace(fmt.Sprintf("%s%s suspend=%t %s", word, phase, suspend, strings.Join(signs, " ")))
 }
