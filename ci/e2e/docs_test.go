@@ -17,8 +17,9 @@ import (
 func TestCommandsInDocs(t *testing.T) {
 	pages, err1 := filepath.Glob(filepath.Join(theLab.Root, "docs", "*.md"))
 	recipes, err2 := filepath.Glob(filepath.Join(theLab.Root, "docs", "recipes", "*.md"))
-	pages = append(pages, recipes...)
-	if err := errors.Join(err1, err2); err != nil || len(pages) < 5 {
+	tools, err3 := filepath.Glob(filepath.Join(theLab.Root, "docs", "gitops", "*.md"))
+	pages = slices.Concat(pages, tools, recipes)
+	if err := errors.Join(err1, err2, err3); err != nil || len(pages) < 5 {
 		t.Fatalf("found pages %v: %v", pages, err)
 	}
 	for _, page := range pages {
@@ -33,6 +34,9 @@ func TestCommandsInDocs(t *testing.T) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			if slices.Contains(recipes, page) {
 				t.Parallel()
+			}
+			if filepath.Base(page) == "flux.md" {
+				flux.start(t)
 			}
 			cmd := theLab.Command(t.Context(), "bash", "-euxo", "pipefail", "-c", script)
 			if out, err := cmd.CombinedOutput(); err != nil {
