@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -127,15 +129,78 @@ func (a *album) patch(kind, name, patch string) {
 	a.must(err)
 }
 
+func withStrategy(s v1.VirtualMachineRunStrategy) func(*v1.VirtualMachine) {
+	return func(vm *v1.VirtualMachine) { vm.Spec.RunStrategy = &s }
+}
+
+func withoutDisk(vm *v1.VirtualMachine) {
+	vm.Spec.Template.Spec.Volumes[0].ContainerDisk.Path = "/disk/no-such.img"
+}
+
 // What docs/gitops/health.md says of a state is so of an object that is in it.
 func TestHealthThatGitToolsRead(t *testing.T) {
 	p := newPlace(t, "health")
 	a := p.album()
+	p.create(p.vm("node", func(vm *v1.VirtualMachine) {
+		vm.Spec.Template.Spec.NodeSelector = map[string]string{"no-such": "label"}
+	}))
+	p.create(p.vm("image", func(vm *v1.VirtualMachine) {
+		vm.Spec.Template.Spec.Volumes[0].ContainerDisk.Image = "localhost/no-such-image:1"
+	}))
+	p.create(p.vm("loop", withoutDisk))
+	p.create(p.vm("spent", withoutDisk, withStrategy(v1.RunStrategyOnce)))
+	p.create(p.vm("off", withStrategy(v1.RunStrategyManual)))
+	p.create(p.vm("done", withStrategy(v1.RunStrategyOnce)))
 	p.create(p.vm("web"))
 	a.platform()
-	a.judged("VirtualMachine", "running", "web", 3*time.Minute)
-	a.judged("VirtualMachineInstance", "running", "web", 3*time.Minute)
-	a.judged("VirtualMachine", "starting", "web", time.Second)
+	a.life()
+	p.must(p.shell("done").Send("poweroff -f\n"))
+	const vm, vmi = "VirtualMachine", "VirtualMachineInstance"
+	for _, c := range []struct{ kind, state, name string }{
+		{vm, "manual-never-started", "off"},
+		{vm, "first-failed-start", "loop"}, {vm, "one-start-and-it-failed", "spent"}, {vmi, "failed", "spent"},
+		{vm, "unschedulable", "node"}, {vmi, "unschedulable", "node"},
+		{vm, "image-pull-error", "image"}, {vmi, "image-pull-error", "image"},
+		{vm, "shut-down-by-its-guest", "done"}, {vmi, "succeeded", "done"},
+		{vm, "unschedulable-past-its-deadline", "node"}, {vm, "image-pull-error-past-its-deadline", "image"},
+		{vm, "crash-loop", "loop"},
+	} {
+		a.judged(c.kind, c.state, c.name, 3*time.Minute)
+	}
+}
+
+// life goes through what one VM can be from its start to its end.
+func (a *album) life() {
+	const vm, vmi = "VirtualMachine", "VirtualMachineInstance"
+	both := func(state string, limit time.Duration) {
+		a.judged(vm, state, "web", limit)
+		a.judged(vmi, state, "web", limit)
+	}
+	options := filepath.Join(a.t.TempDir(), "options.json")
+	a.must(os.WriteFile(options, []byte("{}"), 0o600))
+	ask := func(verb string) {
+		path := "/apis/subresources.kubevirt.io/v1/namespaces/" + a.ns + "/virtualmachineinstances/web/" + verb
+		_, err := theLab.Kubectl(a.t.Context(), "replace", "--raw", path, "-f", options)
+		a.must(err)
+	}
+	both("running", 3*time.Minute)
+	both("starting", time.Second)
+	a.login("web", time.Minute)
+	ask("pause")
+	a.paused("web", k8sv1.ConditionTrue)
+	both("paused", time.Minute)
+	ask("unpause")
+	a.patch("vm", "web", `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"160Mi"}}}}}}`)
+	a.judged(vm, "restart-required", "web", time.Minute)
+	a.patch("vm", "web", `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"128Mi"}}}}}}`)
+	a.patch("vm", "web", `{"spec":{"runStrategy":"Halted"}}`)
+	a.judged(vm, "stopping", "web", time.Minute)
+	a.judged(vmi, "terminating", "web", time.Minute)
+	a.judged(vm, "halted", "web", time.Minute)
+	a.patch("vm", "web", `{"spec":{"runStrategy":"Always"}}`)
+	a.status("web", v1.VirtualMachineStatusRunning, 2*time.Minute)
+	a.must(theLab.Client.Delete(a.t.Context(), a.vm("web")))
+	a.judged(vm, "terminating", "web", time.Minute)
 }
 
 // platform judges the installed KubeVirt.
