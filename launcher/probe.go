@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/launcher/child"
 	"virtstack.io/virtstack/launcher/driver/libvirt"
 )
@@ -21,11 +26,32 @@ func probe(args []string) int {
 		fs.Usage()
 		return 2
 	}
-	if err := writeProbe(context.Background(), *output); err != nil {
+	err := becomeUser()
+	if err == nil {
+		err = writeProbe(context.Background(), *output)
+	}
+	if err != nil {
 		slog.Error("probing the node", "error", err)
 		return 1
 	}
 	return 0
+}
+
+// becomeUser turns root into the launcher's user for good, in the group of /dev/kvm where there is one: a launcher is given
+// the device by its node agent, a probe has to find it.
+func becomeUser() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	var groups []int
+	var kvm unix.Stat_t
+	if err := unix.Stat("/dev/kvm", &kvm); err == nil && kvm.Gid != 0 {
+		groups = append(groups, int(kvm.Gid))
+	}
+	if err := errors.Join(syscall.Setgroups(groups), syscall.Setgid(guestv1.User), syscall.Setuid(guestv1.User)); err != nil {
+		return fmt.Errorf("becoming user %d: %w", guestv1.User, err)
+	}
+	return nil
 }
 
 func writeProbe(ctx context.Context, output string) error {

@@ -28,9 +28,12 @@ type Facts struct {
 	KVM bool
 	// Realtime is set where the kernel lets realtime tasks use all of a CPU's time.
 	Realtime bool
-	// Host is libvirt's view of the machine, Domain of what guests may have with the accelerator that is there.
-	Host   libvirtxml.Caps
-	Domain libvirtxml.DomainCaps
+	// Host is libvirt's view of the machine.
+	Host libvirtxml.Caps
+	// Emulated is what guests may have that are emulated, Accelerated what those may that run on KVM: nil where the probe
+	// could not open it.
+	Emulated    libvirtxml.DomainCaps
+	Accelerated *libvirtxml.DomainCaps
 	// Cache are the files of libvirt's QEMU capability cache, by their names without a directory.
 	Cache map[string][]byte
 }
@@ -51,19 +54,25 @@ func Read(root, probe fs.FS) (Facts, error) {
 	if err := unmarshal(probe, "capabilities.xml", &f.Host); err != nil {
 		return Facts{}, err
 	}
-	if err := unmarshal(probe, f.domainFile(probe), &f.Domain); err != nil {
+	if err := unmarshal(probe, "domcapabilities-qemu.xml", &f.Emulated); err != nil {
 		return Facts{}, err
+	}
+	if _, err := fs.Stat(probe, "domcapabilities-kvm.xml"); f.KVM && err == nil {
+		f.Accelerated = &libvirtxml.DomainCaps{}
+		if err := unmarshal(probe, "domcapabilities-kvm.xml", f.Accelerated); err != nil {
+			return Facts{}, err
+		}
 	}
 	return f, f.readCache(probe)
 }
 
-// domainFile returns the capabilities of the accelerator that guests will get. The probe runs without rights: it may
-// have been unable to open a /dev/kvm that is there, and then what emulation can do is the best that is known.
-func (f Facts) domainFile(probe fs.FS) string {
-	if _, err := fs.Stat(probe, "domcapabilities-kvm.xml"); f.KVM && err == nil {
-		return "domcapabilities-kvm.xml"
+// Domain returns what guests may have, which are emulated or run on KVM. Of a KVM that the probe could not open, what
+// emulation can do is the best that is known.
+func (f Facts) Domain(emulated bool) *libvirtxml.DomainCaps {
+	if f.Accelerated != nil && !emulated {
+		return f.Accelerated
 	}
-	return "domcapabilities-qemu.xml"
+	return &f.Emulated
 }
 
 func (f Facts) readCache(probe fs.FS) error {

@@ -38,7 +38,7 @@ func TestTheAcceleratorDecidesWhatGuestsMayHave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.KVM != tc.kvm || f.Domain.Domain != tc.domain || string(f.Cache["a.xml"]) != "<a/>" || f.Host.Host.CPU.Counter.Frequency != 2600000000 {
+			if f.KVM != tc.kvm || f.Domain(false).Domain != tc.domain || f.Domain(true).Domain != "qemu" || string(f.Cache["a.xml"]) != "<a/>" || f.Host.Host.CPU.Counter.Frequency != 2600000000 {
 				t.Errorf("got %+v", f)
 			}
 		})

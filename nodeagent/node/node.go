@@ -50,7 +50,7 @@ func (l *Labeller) Round(ctx context.Context, key types.NamespacedName, now time
 	}
 	cfg := effective(kubevirts.Items)
 	p := plan.For(now, plan.Seen{
-		Node: &node, Serving: l.Serving(), Facts: l.Facts, Obsolete: cfg.ObsoleteCPUModels,
+		Node: &node, Serving: l.Serving(), Facts: l.Facts, Obsolete: cfg.ObsoleteCPUModels, Emulated: cfg.UseEmulation,
 		StaticCPUs: cfg.Enabled(cpuManager) && l.StaticCPUs(),
 	})
 	patch, err := p.Patch(node.UID)

@@ -32,8 +32,11 @@ exec chroot --userspec="$user:$user" . "$@"
 // ending is how long a killed program may take to be gone with all that it started.
 const ending = 10 * time.Second
 
-// root is the image, laid out in a directory.
-type root struct{ dir string }
+// root is the image, laid out in a directory, and the user whom its program runs as.
+type root struct {
+	dir  string
+	user int
+}
 
 // layOut extracts trees one over the other into a new directory beneath dir, which the caller has to remove.
 func layOut(dir string, trees ...*rootfs.Tree) (root, error) {
@@ -41,7 +44,7 @@ func layOut(dir string, trees ...*rootfs.Tree) (root, error) {
 	if err != nil {
 		return root{}, err
 	}
-	r := root{made}
+	r := root{dir: made, user: guestv1.User}
 	for _, t := range trees {
 		if err := t.Extract(r.dir); err != nil {
 			r.remove()
@@ -53,10 +56,10 @@ func layOut(dir string, trees ...*rootfs.Tree) (root, error) {
 
 func (r root) remove() { _ = os.RemoveAll(r.dir) } // what stays is in the cache directory
 
-// run runs a program of the image as the image's user and as process 1, as in a Pod, and ends whatever it started. It
+// run runs a program of the image as its user and as process 1, as in a Pod, and ends whatever it started. It
 // needs root: for the mounts, which fill the directories that a container runtime fills, and to become that user.
 func (r root) run(ctx context.Context, out, errs io.Writer, args ...string) error {
-	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", enterScript, "sh", r.dir, strconv.Itoa(guestv1.User)}, args...)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", enterScript, "sh", r.dir, strconv.Itoa(r.user)}, args...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Stdout, cmd.Stderr = out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	guestv1 "virtstack.io/virtstack/api/guest/v1"
 	"virtstack.io/virtstack/ci/images/debian"
@@ -29,6 +30,7 @@ func Verify(ctx context.Context, packages debian.Extracted, binary, dir string) 
 		return err
 	}
 	defer r.remove()
+	r.user = 0 // it becomes the image's user by itself, as on a node
 	output := filepath.Join(r.dir, guestv1.RunDir)
 	if err := os.Chown(output, guestv1.User, guestv1.User); err != nil {
 		return err
@@ -37,8 +39,14 @@ func Verify(ctx context.Context, packages debian.Extracted, binary, dir string) 
 	if err := r.run(ctx, &said, &said, "/usr/bin/virt-launcher", "probe", "--output", guestv1.RunDir); err != nil {
 		return fmt.Errorf("probing the machine: %w\n%s", err, &said)
 	}
-	_, err = os.Stat(filepath.Join(output, "domcapabilities-qemu.xml"))
-	return err
+	found, err := os.Stat(filepath.Join(output, "domcapabilities-qemu.xml"))
+	if err != nil {
+		return err
+	}
+	if s, ok := found.Sys().(*syscall.Stat_t); !ok || s.Uid != guestv1.User {
+		return fmt.Errorf("the probe ran as another user than %d", guestv1.User)
+	}
+	return nil
 }
 
 // Suite is a Go test binary, and the directory of golden domains that it reads.

@@ -42,17 +42,19 @@ func (s set) add(key, value string) {
 	}
 }
 
-// Labels returns what a node can do as labels; models in obsolete are not offered.
-func Labels(f host.Facts, obsolete map[string]bool) map[string]string {
+// Labels returns what a node can do as labels, for guests that run on KVM where there is one or, if emulated is set, don't
+// even there; models in obsolete are not offered.
+func Labels(f host.Facts, emulated bool, obsolete map[string]bool) map[string]string {
 	s := set{}
 	s.machines(f.Host)
-	if f.Domain.CPU != nil {
-		for _, mode := range f.Domain.CPU.Modes {
+	domain := f.Domain(emulated)
+	if domain.CPU != nil {
+		for _, mode := range domain.CPU.Modes {
 			s.mode(mode, obsolete)
 		}
 	}
-	if f.KVM {
-		s.hyperv(f.Domain.Features)
+	if f.KVM && !emulated {
+		s.hyperv(domain.Features)
 	}
 	if f.Realtime {
 		s.add(v1.RealtimeLabel, "true")

@@ -29,6 +29,8 @@ type Seen struct {
 	// StaticCPUs is set where Pods get CPUs for themselves, and VMIs may ask for that.
 	StaticCPUs bool
 	Obsolete   map[string]bool // CPU models that aren't offered
+	// Emulated is set where guests run without KVM, be it there or not.
+	Emulated bool
 }
 
 // Plan is what to write, and when to look again.
@@ -62,7 +64,7 @@ func For(now time.Time, s Seen) Plan {
 }
 
 func (p Plan) capabilities(s Seen) {
-	want := Labels(s.Facts, s.Obsolete)
+	want := Labels(s.Facts, s.Emulated, s.Obsolete)
 	for _, key := range []string{v1.CPUManager, v1.DeprecatedCPUManager} {
 		want[key] = strconv.FormatBool(s.StaticCPUs)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,14 +27,18 @@ const domainCaps = `<domainCapabilities><cpu>
 <model usable='yes'>not a label</model></mode>
 </cpu><features><hyperv supported='yes'><enum name='features'><value>relaxed</value><value>stimer</value><value>evmcs</value></enum></hyperv></features></domainCapabilities>`
 
+const emulatedCaps = `<domainCapabilities><cpu>
+<mode name='custom' supported='yes'><model usable='yes'>qemu64</model></mode>
+</cpu><features><hyperv supported='yes'><enum name='features'><value>relaxed</value></enum></hyperv></features></domainCapabilities>`
+
 const caps = `<capabilities><host><cpu><arch>x86_64</arch><counter name='tsc' frequency='2600000000' scaling='no'/></cpu></host>
 <guest><os_type>hvm</os_type><arch name='i686'><machine>pc-q35-9.0</machine></arch></guest>
 <guest><os_type>hvm</os_type><arch name='x86_64'><machine canonical='pc-q35-10.0'>q35</machine><machine>pc-q35-10.0</machine><machine>microvm</machine><machine>pc-i440fx-10.0</machine></arch></guest></capabilities>`
 
 func facts(t testing.TB) host.Facts {
 	t.Helper()
-	f := host.Facts{KVM: true, Realtime: true}
-	if err := f.Domain.Unmarshal(domainCaps); err != nil {
+	f := host.Facts{KVM: true, Realtime: true, Accelerated: &libvirtxml.DomainCaps{}}
+	if err := errors.Join(f.Accelerated.Unmarshal(domainCaps), f.Emulated.Unmarshal(emulatedCaps)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Host.Unmarshal(caps); err != nil {
@@ -60,12 +65,26 @@ func TestWhatANodeCanDoIsOnItsLabels(t *testing.T) {
 		"machine-type.node.kubevirt.io/pc-q35-10.0":           "true",
 		"kubevirt.io/realtime":                                "true",
 	}
-	if d := cmp.Diff(want, Labels(facts(t), map[string]bool{"qemu64": true})); d != "" {
+	if d := cmp.Diff(want, Labels(facts(t), false, map[string]bool{"qemu64": true})); d != "" {
 		t.Error(d)
 	}
-	obsolete := Labels(facts(t), map[string]bool{"Skylake-Server": true})
+	obsolete := Labels(facts(t), false, map[string]bool{"Skylake-Server": true})
 	if obsolete["node-labeller.kubevirt.io/obsolete-host-model"] != "true" {
 		t.Errorf("an obsolete host model is not told: %v", obsolete)
+	}
+}
+
+// Where guests are emulated although there is KVM, and where KVM could not be asked, a CPU that only KVM gives is not told.
+func TestLabelsTellOfTheCPUsThatGuestsGet(t *testing.T) {
+	unasked := facts(t)
+	unasked.Accelerated = nil
+	for name, got := range map[string]map[string]string{"emulated": Labels(facts(t), true, nil), "not asked": Labels(unasked, false, nil)} {
+		if got["cpu-model.node.kubevirt.io/qemu64"] != "true" || got["cpu-model.node.kubevirt.io/Skylake-Server"] != "" {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	if got := Labels(facts(t), true, nil); got["hyperv.node.kubevirt.io/base"] != "" {
+		t.Errorf("an emulated guest is promised enlightenments: %v", got)
 	}
 }
 
@@ -73,11 +92,11 @@ func FuzzLabelsAreValid(f *testing.F) {
 	f.Add(domainCaps, caps)
 	f.Add(`<domainCapabilities><cpu/></domainCapabilities>`, `<capabilities/>`)
 	f.Fuzz(func(t *testing.T, d, c string) {
-		facts := host.Facts{KVM: true}
-		if facts.Domain.Unmarshal(d) != nil || facts.Host.Unmarshal(c) != nil {
+		facts := host.Facts{KVM: true, Accelerated: &libvirtxml.DomainCaps{}}
+		if facts.Accelerated.Unmarshal(d) != nil || facts.Host.Unmarshal(c) != nil {
 			return
 		}
-		for k, v := range Labels(facts, nil) {
+		for k, v := range Labels(facts, false, nil) {
 			if len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0 {
 				t.Errorf("%q=%q is no label", k, v)
 			}
