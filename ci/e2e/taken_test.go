@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,8 @@ func TestGuestWhosePodIsTakenAwayComesBack(t *testing.T) {
 	p.must(p.shell("web").Send("poweroff\n")) // the guest's own wish
 	p.status("web", v1.VirtualMachineStatusStopped, time.Minute)
 	p.gone(&v1.VirtualMachineInstance{}, "web", 30*time.Second)
-	if vm := p.stored(t.Context(), "web"); vm.Status.Created || vm.Generation != 1 {
-		t.Errorf("after a guest powered itself off: created %v, generation %d", vm.Status.Created, vm.Generation)
-	}
+	p.must(lab.Until(t.Context(), 30*time.Second, "a VM without an instance", func(ctx context.Context) (bool, string, error) {
+		vm := p.stored(ctx, "web")
+		return !vm.Status.Created && vm.Generation == 1, fmt.Sprintf("created %v, generation %d", vm.Status.Created, vm.Generation), nil
+	}))
 }
