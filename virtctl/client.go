@@ -65,13 +65,16 @@ func (e *environment) client() (*client, error) {
 }
 
 // put calls a verb of a VM, or of a VMI, with its options.
-func (c *client) put(ctx context.Context, t target, verb string, options any) error {
-	body, err := json.Marshal(options)
+func (c *client) put(ctx context.Context, t target, call call) error {
+	body, err := json.Marshal(call.options)
 	if err != nil {
 		return err
 	}
-	return c.rest.Put().AbsPath(path(subresources+"/v1", t.namespace, t.resource(), t.name, verb)...).
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	r := c.rest.Put().AbsPath(path(subresources+"/v1", t.namespace, t.resource(), t.name, call.verb)...)
+	for name := range call.query {
+		r = r.Param(name, call.query.Get(name))
+	}
+	return r.SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 }
 
 // open opens a stream of a VMI.

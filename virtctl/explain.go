@@ -66,7 +66,7 @@ func (e *environment) verbError(ctx context.Context, c *client, t target, verb s
 		return err
 	}
 	if line := fromGit(api.Status()); line != "" {
-		return hinted(err, "%s", line)
+		return hinted(err, "%s\nOr set it aside for a while, spec left alone:\n  %s %s %s -n %s --override --for 2h --reason \"...\"", line, e.name, verb, t.name, t.namespace)
 	}
 	if apierrors.IsNotFound(err) && api.Status().Details.Name == t.name {
 		return e.notFound(ctx, c, t, api.Status().Details.Kind, err)

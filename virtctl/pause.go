@@ -24,7 +24,7 @@ func instanceCommand(e *environment, verb, short string, options func(dryRun []s
 		Example: fmt.Sprintf("  %[1]s %[2]s vm web\n  %[1]s %[2]s vmi/web/shop", e.name, verb),
 		Args:    kindAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.instanceVerb(cmd.Context(), joined(args), call{verb, options(dryRunOf(dryRun)), dryRun})
+			return e.instanceVerb(cmd.Context(), joined(args), call{verb, options(dryRunOf(dryRun)), nil, dryRun})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "ask the server, change nothing")

@@ -22,7 +22,7 @@ func restartCommand(e *environment) *cobra.Command {
 			if seconds != nil && *seconds > 0 {
 				return fmt.Errorf("--grace-period: Invalid value: %d: restart knows only 0, which turns the guest off at once", *seconds)
 			}
-			return e.verb(cmd.Context(), args[0], call{"restart", v1.RestartOptions{GracePeriodSeconds: seconds, DryRun: dryRunOf(dryRun)}, dryRun})
+			return e.verb(cmd.Context(), args[0], call{"restart", v1.RestartOptions{GracePeriodSeconds: seconds, DryRun: dryRunOf(dryRun)}, nil, dryRun})
 		},
 	}
 	cmd.Flags().Int64Var(&grace.seconds, "grace-period", -1, "0 turns the guest off at once; -1: what the VM says")

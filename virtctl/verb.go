@@ -3,6 +3,7 @@ package virtctl
 import (
 	"context"
 	"fmt"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -11,6 +12,7 @@ import (
 type call struct {
 	verb    string
 	options any
+	query   url.Values
 	dryRun  bool
 }
 
@@ -22,7 +24,7 @@ func (e *environment) instanceVerb(ctx context.Context, arg string, c call) erro
 	}
 	kind := t.kind
 	t.kind = kindVMI
-	if err := server.put(ctx, t, c.verb, c.options); err != nil {
+	if err := server.put(ctx, t, c); err != nil {
 		t.kind = kind
 		return e.verbError(ctx, server, t, c.verb, err)
 	}
@@ -47,7 +49,7 @@ func (e *environment) verb(ctx context.Context, arg string, c call) error {
 	if t.kind == kindVMI {
 		return fmt.Errorf("%s works on virtual machines: want vm/%s, not a VirtualMachineInstance", c.verb, t.name)
 	}
-	if err := server.put(ctx, t, c.verb, c.options); err != nil {
+	if err := server.put(ctx, t, c); err != nil {
 		return e.verbError(ctx, server, t, c.verb, err)
 	}
 	return e.scheduled("VM", t, c)

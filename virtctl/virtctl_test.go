@@ -28,6 +28,9 @@ func newCluster(t *testing.T) *cluster {
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Method + " " + r.URL.Path
 		body, _ := io.ReadAll(r.Body)
+		if r.URL.RawQuery != "" {
+			body = append([]byte(r.URL.RawQuery+" "), body...)
+		}
 		c.bodies[key] = string(body)
 		answer, ok := c.answers[key]
 		if !ok {
@@ -102,6 +105,7 @@ func TestVerbs(t *testing.T) {
 		"virtctl start vm/web/shop --dry-run":                  {verbPath("shop", "web", "start"), `{"dryRun":["All"]}`, "Dry Run execution\nVM web was scheduled to start\n"},
 		"virtctl stop vm/db.primary -n cases":                  {verbPath("cases", "db.primary", "stop"), `{}`, "VM db.primary was scheduled to stop\n"},
 		"virtctl stop db.primary":                              {verbPath("default", "db.primary", "stop"), `{}`, "VM db.primary was scheduled to stop\n"},
+		"virtctl stop web --override --for 2h --reason moved":  {verbPath("default", "web", "stop"), `for=2h0m0s&override=true&reason=moved {}`, "VM web was scheduled to stop\n"},
 		"virtctl stop web --grace-period 9":                    {verbPath("default", "web", "stop"), `{"gracePeriod":9}`, "VM web was scheduled to stop\n"},
 		"virtctl stop web --force --grace-period=0":            {verbPath("default", "web", "stop"), `{"gracePeriod":0}`, "VM web was scheduled to stop\n"},
 		"virtctl restart web":                                  {verbPath("default", "web", "restart"), `{}`, "VM web was scheduled to restart\n"},
@@ -133,6 +137,9 @@ func TestWrongCommandLines(t *testing.T) {
 		"virtctl start vmi/web":                     "start works on virtual machines: want vm/web, not a VirtualMachineInstance",
 		"virtctl stop web --force --grace-period 5": "--force leaves the guest no time: it goes with --grace-period=0, not 5",
 		"virtctl stop web --grace-period=-7":        "--grace-period: Invalid value: -7: must be at least 0",
+		"virtctl stop web --override --reason x":    `--for: Invalid value: "0s": --override must say how long it holds, such as --for 2h`,
+		"virtctl start web --override --for 2h":     "--reason: Required value: --override must say why",
+		"virtctl start web --for 2h":                "--for and --reason go with --override",
 		"virtctl restart web --grace-period 5":      "--grace-period: Invalid value: 5: restart knows only 0, which turns the guest off at once",
 		"virtctl pause":                             "virtctl pause takes vm or vmi and a name, and got 0 arguments (see virtctl pause --help)",
 		"virtctl pause pod web":                     `target "pod/web": unknown kind "pod": want vm or vmi`,
@@ -168,7 +175,8 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		"from Git": {"virtctl stop web", map[string]http.HandlerFunc{stop: refuse(409, metav1.StatusReasonConflict, "long text", &metav1.StatusDetails{Name: "web", Causes: []metav1.StatusCause{
 			{Type: metav1.CauseTypeFieldManagerConflict, Field: "spec.runStrategy", Message: "virt-bundles from Bundle team/vms"},
 			{Type: "CommitInstead", Field: "spec.runStrategy", Message: "runStrategy: Halted"}}})},
-			"Error: spec.runStrategy of VirtualMachine \"web\" comes from Git, applied by virt-bundles from Bundle team/vms.\nCommit this change there instead:\n  spec:\n    runStrategy: Halted\n"},
+			"Error: spec.runStrategy of VirtualMachine \"web\" comes from Git, applied by virt-bundles from Bundle team/vms.\nCommit this change there instead:\n  spec:\n    runStrategy: Halted\n" +
+				"Or set it aside for a while, spec left alone:\n  virtctl stop web -n default --override --for 2h --reason \"...\"\n"},
 		"not running": {"virtctl stop web", map[string]http.HandlerFunc{
 			stop:         refuse(409, metav1.StatusReasonConflict, "VM is not running", &metav1.StatusDetails{Name: "web"}),
 			vms + "/web": reply(200, map[string]any{"status": map[string]any{"printableStatus": "Stopped"}})},

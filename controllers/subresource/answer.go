@@ -55,9 +55,6 @@ func notServed(r *http.Request) error {
 
 // options decodes the body of a verb, JSON or YAML, into o; an empty one leaves it as it is.
 func options(w http.ResponseWriter, r *http.Request, o any) error {
-	if r.URL.Query().Has("override") {
-		return apierrors.NewBadRequest("override: not supported by this release: commit the change to Git instead")
-	}
 	body, err := bodyOf(w, r, maxBody)
 	if err != nil || len(body) == 0 {
 		return err

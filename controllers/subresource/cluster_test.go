@@ -196,9 +196,22 @@ func TestGitOwnsOnAnAPIServer(t *testing.T) {
 	if got := statusOf(t, w); w.Code != 409 || !strings.Contains(got.Message, "kustomize-controller from Kustomization flux-system/apps") {
 		t.Errorf("HTTP %d %s", w.Code, got.Message)
 	}
-	after := &v1.VirtualMachine{}
-	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(vm), after); err != nil || after.Generation != vm.GetGeneration() {
-		t.Errorf("generation %d, then %d, %v", vm.GetGeneration(), after.Generation, err)
+	for _, step := range []struct{ verb, query, want string }{
+		{"stop", "?override=true&for=2h&reason=disk+check", `"run":false`},
+		{"stop", "?override=true&for=3h&reason=longer", `"reason":"longer","by":"alice"`},
+		{"start", "", ""},
+	} {
+		if w := ask(s, "PUT", at(ns, "virtualmachines", step.verb)+step.query, ""); w.Code != 202 {
+			t.Errorf("%s%s: HTTP %d %s", step.verb, step.query, w.Code, statusOf(t, w).Message)
+		}
+		after := &v1.VirtualMachine{}
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(vm), after); err != nil || after.Generation != vm.GetGeneration() {
+			t.Errorf("generation %d, then %d, %v", vm.GetGeneration(), after.Generation, err)
+		}
+		got, there := after.Annotations[names.RunOverride]
+		if there == (step.want == "") || !strings.Contains(got, step.want) {
+			t.Errorf("after %s%s: got %q, want %q", step.verb, step.query, got, step.want)
+		}
 	}
 }
 
@@ -257,6 +270,7 @@ func TestAccountIsNarrow(t *testing.T) {
 		"remove a VM's template": merge(vm, `{"spec":{"template":null}}`),
 		"label a VM":             merge(vm, `{"metadata":{"labels":{"a":"b"}}}`),
 		"annotate a VM":          merge(vm, `{"metadata":{"annotations":{"a":"b"}}}`),
+		"override a VMI":         merge(vmi, `{"metadata":{"annotations":{"virtstack.io/run-override":"{}"}}}`),
 		"change a VMI's domain":  merge(vmi, `{"spec":{"domain":{"memory":{"guest":"1Gi"}}}}`),
 		"label a VMI":            merge(vmi, `{"metadata":{"labels":{"kubevirt.io/nodeName":"x"}}}`),
 		"delete a Pod":           stolen.Delete(t.Context(), bystander),
@@ -270,12 +284,13 @@ func TestAccountIsNarrow(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"set the run strategy":     merge(vm, `{"spec":{"runStrategy":"Halted"}}`),
-		"set the grace period":     merge(vmi, `{"spec":{"terminationGracePeriodSeconds":3}}`),
-		"delete a launcher":        stolen.Delete(t.Context(), launcher),
-		"list node agents":         stolen.List(t.Context(), &k8sv1.PodList{}, client.InNamespace(names.Namespace)),
-		"read the front proxy's":   client.IgnoreNotFound(stolen.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: frontProxyConfigMap}, &k8sv1.ConfigMap{})),
-		"list it, as watches must": stolen.List(t.Context(), &k8sv1.ConfigMapList{}, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": frontProxyConfigMap}),
+		"set the run strategy":      merge(vm, `{"spec":{"runStrategy":"Halted"}}`),
+		"override the run strategy": merge(vm, `{"metadata":{"annotations":{"virtstack.io/run-override":"{}"}}}`),
+		"set the grace period":      merge(vmi, `{"spec":{"terminationGracePeriodSeconds":3}}`),
+		"delete a launcher":         stolen.Delete(t.Context(), launcher),
+		"list node agents":          stolen.List(t.Context(), &k8sv1.PodList{}, client.InNamespace(names.Namespace)),
+		"read the front proxy's":    client.IgnoreNotFound(stolen.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: frontProxyConfigMap}, &k8sv1.ConfigMap{})),
+		"list it, as watches must":  stolen.List(t.Context(), &k8sv1.ConfigMapList{}, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": frontProxyConfigMap}),
 	} {
 		if err != nil {
 			t.Errorf("virt-api's account may not %s: %v", what, err)

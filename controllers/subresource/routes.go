@@ -35,9 +35,9 @@ var Routes = []Route{
 	{"virtualmachineinstances", "console", http.MethodGet, (*Server).console},
 	{"virtualmachineinstances", "pause", http.MethodPut, (*Server).pause},
 	{"virtualmachineinstances", "unpause", http.MethodPut, (*Server).unpause},
-	{"virtualmachines", "start", http.MethodPut, decided(plan.Start, func(o v1.StartOptions) []string { return o.DryRun })},
-	{"virtualmachines", "stop", http.MethodPut, decided(plan.Stop, func(o v1.StopOptions) []string { return o.DryRun })},
-	{"virtualmachines", "restart", http.MethodPut, decided(plan.Restart, func(o v1.RestartOptions) []string { return o.DryRun })},
+	{"virtualmachines", "start", http.MethodPut, decided(plan.Start, func(o v1.StartOptions) []string { return o.DryRun }, overrideOf)},
+	{"virtualmachines", "stop", http.MethodPut, decided(plan.Stop, func(o v1.StopOptions) []string { return o.DryRun }, overrideOf)},
+	{"virtualmachines", "restart", http.MethodPut, decided(plan.Restart, func(o v1.RestartOptions) []string { return o.DryRun }, noOverride)},
 	{"virtualmachines", "expand-spec", http.MethodGet, (*Server).expandSpec},
 	{"expand-vm-spec", "", http.MethodPut, (*Server).expandVMSpec},
 }

@@ -149,7 +149,13 @@ func TestAnswersInOrder(t *testing.T) {
 		"missing VM":                  {s, "PUT", inShop + "virtualmachines/web/start", 404, `virtualmachine.kubevirt.io "web" not found`},
 		"missing VM, the old version": {s, "PUT", strings.Replace(inShop, "/v1/", "/v1alpha3/", 1) + "virtualmachines/web/stop", 404, `virtualmachine.kubevirt.io "web" not found`},
 		"missing VMI":                 {s, "GET", inShop + "virtualmachineinstances/web/console", 404, `virtualmachineinstance.kubevirt.io "web" not found`},
-		"override":                    {s, "PUT", inShop + "virtualmachines/web/stop?override=true&for=2h", 400, "override: not supported by this release: commit the change to Git instead"},
+		"override without a reason":   {s, "PUT", inShop + "virtualmachines/web/stop?override=true&for=2h", 400, `reason: Invalid value: "": must say why, in one line of at most 512 characters`},
+		"override without an end":     {s, "PUT", inShop + "virtualmachines/web/stop?override=true&reason=x", 400, `for: Invalid value: "": must be how long the override holds, such as 30m or 2h, at most 168h0m0s`},
+		"override for ever":           {s, "PUT", inShop + "virtualmachines/web/stop?override=true&for=8760h&reason=x", 400, `for: Invalid value: "8760h": must be how long the override holds, such as 30m or 2h, at most 168h0m0s`},
+		"override, perhaps":           {s, "PUT", inShop + "virtualmachines/web/stop?override=perhaps", 400, `override: Invalid value: "perhaps": must be true or false`},
+		"a reason for nothing":        {s, "PUT", inShop + "virtualmachines/web/start?reason=x", 400, "reason: Forbidden: it goes with override=true"},
+		"override of a restart":       {s, "PUT", inShop + "virtualmachines/web/restart?override=true", 400, "override: Forbidden: only start and stop can override what Git says: leave it out"},
+		"override of a pause":         {s, "PUT", inShop + "virtualmachineinstances/web/pause?override=true", 400, "override: Forbidden: only start and stop can override what Git says: leave it out"},
 		"bad body":                    {s, "PUT", inShop + "virtualmachines/web/stop", 400, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,13 +30,21 @@ type decision func(plan.Seen) ([]plan.Action, error)
 
 // decided serves a verb that is decided on the VM as it is, by options O that may ask for a dry run; 202 says that its
 // writes are made.
-func decided[O any](decide func(plan.Seen, O) ([]plan.Action, error), dryRun func(O) []string) verb {
+func decided[O any](decide func(plan.Seen, O) ([]plan.Action, error), dryRun func(O) []string, ask asking) verb {
 	return func(s *Server, w http.ResponseWriter, r *http.Request, t Target) error {
 		var o O
+		now := time.Now()
+		asked, err := ask(r, now)
+		if err != nil {
+			return err
+		}
 		if err := options(w, r, &o); err != nil {
 			return err
 		}
-		err := s.apply(r.Context(), t, dryRun(o), func(seen plan.Seen) ([]plan.Action, error) { return decide(seen, o) })
+		err = s.apply(r.Context(), t, dryRun(o), func(seen plan.Seen) ([]plan.Action, error) {
+			seen.Now, seen.Asked = now, asked
+			return decide(seen, o)
+		})
 		if err == nil {
 			w.WriteHeader(http.StatusAccepted)
 		}
@@ -100,7 +108,7 @@ func (s *Server) once(ctx context.Context, t Target, dryRun []string, decide dec
 
 // wrapped keeps the refusals of the API server as they are and makes the rest internal errors that say what failed.
 func wrapped(a plan.Action, err error) error {
-	if errors.Is(err, errChanged) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	if errors.Is(err, errChanged) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return err
 	}
 	return apierrors.NewInternalError(fmt.Errorf("%s: %w", a, err))
@@ -118,6 +126,10 @@ func (s *Server) act(ctx context.Context, action plan.Action, dryRun []string) e
 		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
 	case plan.SetGrace:
 		return changed(s.Kube.Patch(ctx, a.VMI.DeepCopy(), client.RawPatch(types.JSONPatchType, a.Patch()), patchOptions(dryRun)))
+	case plan.SetOverride:
+		return s.override(ctx, a.VM, a.Patch(), dryRun)
+	case plan.DropOverride:
+		return s.override(ctx, a.VM, a.Patch(), dryRun)
 	case plan.KillLauncher:
 		return s.killLauncher(ctx, a.VMI, dryRun)
 	}
@@ -148,6 +160,17 @@ func (s *Server) startHalted(ctx context.Context, a plan.StartHalted, dryRun []s
 		return errors.Join(err, fmt.Errorf("taking the request back: %w", undo))
 	}
 	return err
+}
+
+// override applies the annotation of an override, or its absence. One that someone else wrote, Git perhaps, is theirs.
+func (s *Server) override(ctx context.Context, vm *v1.VirtualMachine, patch []byte, dryRun []string) error {
+	opts := patchOptions(dryRun)
+	opts.FieldManager = names.OverrideManager
+	err := s.Kube.Patch(ctx, vm.DeepCopy(), client.RawPatch(types.ApplyPatchType, patch), opts)
+	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		return err
+	}
+	return changed(err)
 }
 
 func (s *Server) patchStatus(ctx context.Context, vm *v1.VirtualMachine, patch []byte, dryRun []string) error {

@@ -16,6 +16,7 @@ import (
 	"virtstack.io/virtstack/controllers/vm/plan"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/condition"
+	"virtstack.io/virtstack/machine/lifecycle"
 )
 
 // errTaken is returned where the name of a VM's VMI is someone else's.
@@ -45,6 +46,11 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 		return c.failing(vm, "FailedDelete", "StopVMI", c.stop(ctx, vm, a))
 	case plan.RelabelVMI:
 		return c.applier().Relabel(ctx, a.VMI, a.Labels, a.Annotations)
+	case plan.TellOverride:
+		c.Events.Eventf(vm, nil, k8sv1.EventTypeNormal, plan.Overridden, "Override", "In place of what Git says holds %s", a.Override)
+		return nil
+	case plan.DropOverride:
+		return c.dropOverride(ctx, vm)
 	case plan.SetRequests:
 		return c.setRequests(ctx, vm, a.Requests)
 	}
@@ -94,6 +100,14 @@ func (c *Controller) stop(ctx context.Context, vm *v1.VirtualMachine, a plan.Sto
 		return client.IgnoreNotFound(err)
 	}
 	c.Events.Eventf(vm, nil, k8sv1.EventTypeNormal, "SuccessfulDelete", "StopVMI", "Stopped VM (%s) by deleting the VMI with uid %s", a.Why, a.VMI.UID)
+	return nil
+}
+
+func (c *Controller) dropOverride(ctx context.Context, vm *v1.VirtualMachine) error {
+	if err := c.overrides().Metadata(ctx, vm, apply.Metadata{}); err != nil {
+		return err
+	}
+	c.Events.Eventf(vm, nil, k8sv1.EventTypeNormal, "OverrideEnded", "Override", "What Git says holds again: run strategy %s", lifecycle.Strategy(vm))
 	return nil
 }
 

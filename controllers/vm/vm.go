@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/loop"
 	"virtstack.io/virtstack/kube/settings"
+	"virtstack.io/virtstack/machine/names"
 )
 
 // Manager is the field manager of everything this controller writes to VMs, and of the VMIs it makes.
@@ -63,6 +65,7 @@ func namesake(_ context.Context, vmi client.Object) []reconcile.Request {
 // Round does one round for one VM.
 func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
 	seen, err := c.observe(ctx, key)
+	measure(now, key, seen.VM)
 	if err != nil || seen.VM == nil {
 		return time.Time{}, err
 	}
@@ -86,12 +89,17 @@ func (c *Controller) applier() apply.Applier {
 	return apply.Applier{Client: c.Client, Manager: Manager}
 }
 
+// overrides is the manager of what a user has said in place of a commit.
+func (c *Controller) overrides() apply.Applier {
+	return apply.Applier{Client: c.Client, Manager: names.OverrideManager}
+}
+
 func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (plan.Seen, error) {
 	vm := &v1.VirtualMachine{}
 	if err := c.Client.Get(ctx, key, vm); err != nil {
 		return plan.Seen{}, client.IgnoreNotFound(err)
 	}
-	seen := plan.Seen{VM: vm}
+	seen := plan.Seen{VM: vm, OverrideIsOurs: slices.Contains(c.overrides().Keys(vm, "annotations"), names.RunOverride)}
 	vmi := &v1.VirtualMachineInstance{}
 	err := c.Client.Get(ctx, key, vmi)
 	switch {

@@ -16,6 +16,10 @@ const (
 	UnpausedGate = string(v1.VirtualMachineUnpaused)
 	// Heartbeat is the node annotation that virt-handler renews, RFC 3339.
 	Heartbeat = v1.VirtHandlerHeartbeat
+	// RunOverride is the VM annotation with what holds in place of a run strategy that comes from Git; OverrideManager is
+	// the field manager that writes it, for virt-api, and drops it at its end, for virt-controller.
+	RunOverride     = "virtstack.io/run-override"
+	OverrideManager = "virt-api-override"
 	// Defaults is the VMI annotation with the defaults of the configuration that the VMI was made with.
 	Defaults = "virtstack.io/defaults"
 )

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/override"
 )
 
 // Seen is what a verb is decided on.
@@ -21,6 +23,9 @@ type Seen struct {
 	VMI *v1.VirtualMachineInstance // the VM's; nil: none
 	// Namesake says that there is a VMI of the VM's name that isn't the VM's: no verb of the VM reaches it.
 	Namesake bool
+	Now      time.Time
+	// Asked is what the caller wants to hold in place of a run strategy that comes from Git; nil: nothing.
+	Asked *override.Override
 }
 
 // Look sorts what there is of a VM's name: a VMI is the VM's only by the UID of its controller. named is nil if there is
@@ -46,7 +51,7 @@ func (a SetStrategy) String() string { return "setting " + strategyLine(a.VM, a.
 
 // Patch returns a JSON merge patch that holds only for the VM as it was seen.
 func (a SetStrategy) Patch() []byte {
-	spec := map[string]any{"runStrategy": strategy(a.Run)}
+	spec := map[string]any{"runStrategy": override.Strategy(a.Run)}
 	if a.VM.Spec.Running != nil {
 		spec = map[string]any{"running": a.Run}
 	}
@@ -214,19 +219,12 @@ func stopRequest(vmi *v1.VirtualMachineInstance) v1.VirtualMachineStateChangeReq
 	return r
 }
 
-func strategy(run bool) v1.VirtualMachineRunStrategy {
-	if run {
-		return v1.RunStrategyAlways
-	}
-	return v1.RunStrategyHalted
-}
-
 // strategyLine is the line of the VM's manifest that says run.
 func strategyLine(vm *v1.VirtualMachine, run bool) string {
 	if vm.Spec.Running != nil {
 		return fmt.Sprintf("running: %t", run)
 	}
-	return "runStrategy: " + string(strategy(run))
+	return "runStrategy: " + string(override.Strategy(run))
 }
 
 // Conflict is the refusal of a VM verb with HTTP status 409.

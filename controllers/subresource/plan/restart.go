@@ -3,10 +3,13 @@ package plan
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/override"
 )
 
 // Restart plans the restart of a VM, or returns an API error that refuses it. It never touches the spec.
 func Restart(s Seen, o v1.RestartOptions) ([]Action, error) {
+	s.VM = override.Effective(s.Now, s.VM)
 	if err := restartable(s, o); err != nil {
 		return nil, err
 	}

@@ -6,10 +6,19 @@ import (
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/override"
 )
 
 // Start plans the start of a VM, or returns an API error that refuses it.
 func Start(s Seen, o v1.StartOptions) ([]Action, error) {
+	if s.Asked != nil && o.Paused {
+		return nil, apierrors.NewBadRequest("paused: Forbidden: a start that is an override can't leave the guest paused")
+	}
+	if a, err := overridden(s, true); a != nil || err != nil {
+		return []Action{a}, err
+	}
+	s.VM = override.Effective(s.Now, s.VM)
 	if err := startable(s); err != nil {
 		return nil, err
 	}

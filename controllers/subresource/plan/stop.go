@@ -5,6 +5,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/override"
 )
 
 // Stop plans the stop of a VM, or returns an API error that refuses it. Nothing is written when it is refused.
@@ -12,11 +14,7 @@ func Stop(s Seen, o v1.StopOptions) ([]Action, error) {
 	if o.GracePeriod != nil && *o.GracePeriod < 0 {
 		return nil, apierrors.NewBadRequest("gracePeriod has to be greater or equal to 0")
 	}
-	strategy, err := strategyOf(s.VM)
-	if err != nil {
-		return nil, err
-	}
-	actions, err := stop(s, o, strategy)
+	actions, err := stop(s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +24,15 @@ func Stop(s Seen, o v1.StopOptions) ([]Action, error) {
 	return actions, nil
 }
 
-func stop(s Seen, o v1.StopOptions, strategy v1.VirtualMachineRunStrategy) ([]Action, error) {
+func stop(s Seen, o v1.StopOptions) ([]Action, error) {
+	if a, err := overridden(s, false); a != nil || err != nil {
+		return []Action{a}, err
+	}
+	s.VM = override.Effective(s.Now, s.VM)
+	strategy, err := strategyOf(s.VM)
+	if err != nil {
+		return nil, err
+	}
 	switch strategy {
 	case v1.RunStrategyAlways:
 		if err := gitRefusal(s.VM, false); err != nil {

@@ -17,6 +17,7 @@ import (
 	"virtstack.io/virtstack/machine/lifecycle"
 	"virtstack.io/virtstack/machine/mirror"
 	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/override"
 )
 
 // Seen is one round's facts; nil: the API server has none.
@@ -29,6 +30,8 @@ type Seen struct {
 	// Labels and Annotations are the keys that this controller has set on the VMI.
 	Labels, Annotations []string
 	Types               instancetype.Found
+	// OverrideIsOurs says that virt-api wrote the VM's override: one that comes from Git is not dropped at its end.
+	OverrideIsOurs bool
 }
 
 // Plan is what one round does.
@@ -82,6 +85,7 @@ func (a ReleaseVM) String() string { return "releasing VM " + a.VM.Name }
 
 // For plans one round.
 func For(now time.Time, s Seen) Plan {
+	s.VM = override.Effective(now, s.VM)
 	failure := lifecycle.StartFailure(now, s.VM, s.VMI)
 	left := lifecycle.Requests(s.VM, s.VMI)
 	switch {
@@ -93,7 +97,10 @@ func For(now time.Time, s Seen) Plan {
 		return finish(now, s, failure, Plan{Actions: []Action{SetRequests{s.VM, left}}})
 	}
 	p := act(now, s, failure)
-	p.Actions = append(stores(s), p.Actions...)
+	p.Actions = slices.Concat(spoken(now, s), stores(s), p.Actions)
+	if o := override.Active(now, s.VM); o != nil {
+		p.Recheck = earliest(p.Recheck, o.Until)
+	}
 	return finish(now, s, failure, p)
 }
 

@@ -17,6 +17,8 @@ import (
 	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/lifecycle"
 	"virtstack.io/virtstack/machine/mirror"
+	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/override"
 )
 
 var epoch = time.Unix(1_700_000_000, 0)
@@ -198,6 +200,12 @@ func draw(t *rapid.T) plan.Seen {
 			RetryAfterTimestamp: &metav1.Time{Time: epoch.Add(time.Minute)},
 		}
 	}
+	if rapid.Bool().Draw(t, "overridden") {
+		o := override.Override{Run: rapid.Bool().Draw(t, "to run"), Reason: "test"}
+		o.Until = epoch.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "hours left")) * time.Hour)
+		s.VM.Annotations = map[string]string{names.RunOverride: o.Annotation()}
+		s.OverrideIsOurs = rapid.Bool().Draw(t, "ours")
+	}
 	if rapid.Bool().Draw(t, "deleting") {
 		s.VM.DeletionTimestamp = &metav1.Time{Time: epoch}
 		s.VM.Finalizers = []string{v1.VirtualMachineControllerFinalizer}
@@ -227,6 +235,8 @@ func happen(s plan.Seen, p plan.Plan) plan.Seen {
 		case plan.RelabelVMI:
 			s.VMI = s.VMI.DeepCopy()
 			s.VMI.Labels, s.VMI.Annotations = changed(s.VMI.Labels, a.Labels), changed(s.VMI.Annotations, a.Annotations)
+		case plan.DropOverride:
+			s.VM.Annotations = nil
 		case plan.SetRequests:
 			requests = a.Requests
 		}
@@ -252,7 +262,7 @@ func changed(have map[string]string, by mirror.Change) map[string]string {
 func TestPlansSettle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)
-		before := plan.Seen{VM: s.VM.DeepCopy(), VMI: s.VMI.DeepCopy(), Config: s.Config}
+		before := plan.Seen{VM: s.VM.DeepCopy(), VMI: s.VMI.DeepCopy(), Config: s.Config, OverrideIsOurs: s.OverrideIsOurs}
 		p := plan.For(epoch, s)
 		if diff := cmp.Diff(before, s, cmp.AllowUnexported(config.Config{})); diff != "" {
 			t.Fatalf("what was seen was changed:\n%s", diff)
@@ -271,6 +281,7 @@ func TestPlansSettle(t *testing.T) {
 		if len(p.Actions) != 0 {
 			t.Fatalf("after ten rounds: %v", p.Actions)
 		}
+		s.VM = override.Effective(now, s.VM)
 		settled(t, s)
 	})
 }

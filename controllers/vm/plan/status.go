@@ -11,6 +11,7 @@ import (
 
 	"virtstack.io/virtstack/kube/condition"
 	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/override"
 )
 
 // Condition types and reasons that kubevirt.io/api has no constant for.
@@ -77,8 +78,10 @@ func status(now time.Time, s Seen, failure *v1.VirtualMachineStartFailure) v1.Vi
 	} else if c := lastFailure(s, failure); c != nil {
 		want = append(want, *c)
 	}
-	if c := restart(s); c != nil {
-		want = append(want, *c)
+	for _, c := range []*condition.Want{restart(s), word(now, s)} {
+		if c != nil {
+			want = append(want, *c)
+		}
 	}
 	if stalled, _ := stall(now, s, failure); stalled {
 		reason, message := trouble(s, failure)
@@ -93,6 +96,7 @@ func Failed(now time.Time, s Seen, p Plan, err error) v1.VirtualMachineStatus {
 	if err == nil {
 		return p.Status
 	}
+	s.VM = override.Effective(now, s.VM)
 	st := status(now, s, lifecycle.StartFailure(now, s.VM, s.VMI))
 	if refused(s) != nil {
 		return st
