@@ -89,7 +89,13 @@ func (s *Server) once(ctx context.Context, t Target, dryRun []string, decide dec
 	if err != nil {
 		return err
 	}
-	actions, err := decide(plan.Look(vm, vmi))
+	cfg, err := s.Config(ctx)
+	if err != nil {
+		return err
+	}
+	seen := plan.Look(vm, vmi)
+	seen.GitManagers = cfg.GitManagers
+	actions, err := decide(seen)
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,8 @@ type Config struct {
 	Rollout v1.VMRolloutStrategy
 	// HostDiskDirs are the directories of nodes in which a VM may have a hostDisk, each exactly as its owner must write it.
 	HostDiskDirs []string
+	// GitManagers are further field managers, beside the Git tools that are known, that write what a commit says.
+	GitManagers []string
 	// PermittedDevices are the resources of devices of nodes that a VM may have for itself.
 	PermittedDevices map[string]bool
 	// BalloonPeriod is how often guests are asked for their memory figures, in seconds; 0: never.
@@ -91,6 +93,7 @@ func From(kv *v1.KubeVirt) Config {
 	}
 	c.Seccomp = seccomp(k.SeccompConfiguration)
 	c.HostDiskDirs = hostDiskDirs(kv.Annotations)
+	c.GitManagers = listed(kv.Annotations, GitManagersAnnotation)
 	c.PermittedDevices = permitted(k.PermittedHostDevices)
 	setPtr(&c.BalloonPeriod, k.MemBalloonStatsPeriod)
 	c.KeepFreePages = k.VirtualMachineOptions != nil && k.VirtualMachineOptions.DisableFreePageReporting != nil

@@ -41,9 +41,10 @@ func (o GitOwner) String() string {
 	return o.Manager + " from " + o.Source
 }
 
-// GitManager tells whether a field manager writes what a commit says.
-func GitManager(manager string) bool {
-	return slices.ContainsFunc(gitManagers, func(known string) bool {
+// GitManager tells whether a field manager writes what a commit says; others count beside the known, names that end in *
+// as prefixes.
+func GitManager(manager string, others ...string) bool {
+	return slices.ContainsFunc(slices.Concat(gitManagers, others), func(known string) bool {
 		prefix, open := strings.CutSuffix(known, "*")
 		return manager == known || open && strings.HasPrefix(manager, prefix)
 	})

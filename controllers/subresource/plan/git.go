@@ -18,8 +18,9 @@ const CauseCommit metav1.CauseType = "CommitInstead"
 // Owner is the Git tool that owns a field.
 type Owner = names.GitOwner
 
-// GitOwner returns the Git tool that owns the field of an object, if one does.
-func GitOwner(obj metav1.Object, path ...string) (Owner, bool) {
+// GitOwner returns the Git tool that owns the field of an object, if one does; others are managers that count as one
+// beside the known.
+func GitOwner(obj metav1.Object, others []string, path ...string) (Owner, bool) {
 	parts := make([]any, len(path))
 	for i := range path {
 		parts[i] = path[i]
@@ -29,7 +30,7 @@ func GitOwner(obj metav1.Object, path ...string) (Owner, bool) {
 		return Owner{}, false
 	}
 	for _, entry := range obj.GetManagedFields() {
-		if names.GitManager(entry.Manager) && entry.Subresource == "" && owns(entry, field) {
+		if names.GitManager(entry.Manager, others...) && entry.Subresource == "" && owns(entry, field) {
 			return Owner{Manager: entry.Manager, Source: names.GitSource(obj, entry.Manager)}, true
 		}
 	}
@@ -49,12 +50,13 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 
 // gitRefusal refuses to write the run strategy where a Git tool owns it, and says what to commit instead. The same
 // comes as status causes for clients: who owns the field, and the line.
-func gitRefusal(vm *v1.VirtualMachine, run bool) error {
+func gitRefusal(s Seen, run bool) error {
+	vm := s.VM
 	field := "runStrategy"
 	if vm.Spec.Running != nil {
 		field = "running"
 	}
-	owner, owned := GitOwner(vm, "spec", field)
+	owner, owned := GitOwner(vm, s.GitManagers, "spec", field)
 	if !owned {
 		return nil
 	}

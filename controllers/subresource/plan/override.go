@@ -50,7 +50,7 @@ func overridden(s Seen, run bool) (Action, error) {
 		return DropOverride{s.VM}, nil
 	case !override.Overridable(s.VM):
 		return nil, Conflict(s.VM, "override: run strategy %s is started and stopped without a change of spec: leave override out", lifecycle.Strategy(s.VM))
-	case gitRefusal(s.VM, run) == nil:
+	case gitRefusal(s, run) == nil:
 		return nil, Conflict(s.VM, "override: no Git tool owns the run strategy: leave override out")
 	case agrees && live == nil:
 		return nil, Conflict(s.VM, "override: Git says %q already", strategyLine(s.VM, run))

@@ -95,13 +95,14 @@ func TestGitOwnsTheRunStrategy(t *testing.T) {
 		"our Bundle": {vm(v1.RunStrategyAlways, ownedBy("virt-bundles", runStrategyField),
 			marked(map[string]string{"bundle.virtstack.io/name": "vms", "bundle.virtstack.io/namespace": "shop"}, nil)),
 			comes("virt-bundles from Bundle shop/vms")},
-		"unmarked":   {vm(v1.RunStrategyAlways, ownedBy("kustomize-controller", runStrategyField)), comes("kustomize-controller")},
-		"unreadable": {vm(v1.RunStrategyAlways, ownedBy("kustomize-controller", `{"f:`)), comes("kustomize-controller")},
+		"one that the administrator names": {vm(v1.RunStrategyAlways, ownedBy("fleet-agent", runStrategyField)), comes("fleet-agent")},
+		"unmarked":                         {vm(v1.RunStrategyAlways, ownedBy("kustomize-controller", runStrategyField)), comes("kustomize-controller")},
+		"unreadable":                       {vm(v1.RunStrategyAlways, ownedBy("kustomize-controller", `{"f:`)), comes("kustomize-controller")},
 		"running": {vm("", running(true), ownedBy("kustomize-controller", `{"f:spec":{"f:running":{}}}`)),
 			`Conflict: spec.running comes from Git: it is applied by kustomize-controller; commit "running: false" there instead of "running: true"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outcome(Stop(Seen{VM: tc.vm}, v1.StopOptions{})); got != tc.want {
+			if got := outcome(Stop(Seen{VM: tc.vm, GitManagers: []string{"fleet-*"}}, v1.StopOptions{})); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

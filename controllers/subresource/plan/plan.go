@@ -24,6 +24,8 @@ type Seen struct {
 	// Namesake says that there is a VMI of the VM's name that isn't the VM's: no verb of the VM reaches it.
 	Namesake bool
 	Now      time.Time
+	// GitManagers are field managers that count as Git tools, beside the known.
+	GitManagers []string
 	// Asked is what the caller wants to hold in place of a run strategy that comes from Git; nil: nothing.
 	Asked *override.Override
 }

@@ -60,7 +60,7 @@ func startable(s Seen) error {
 
 // startHalted makes the VM run for good.
 func startHalted(s Seen, o v1.StartOptions) ([]Action, error) {
-	if err := gitRefusal(s.VM, true); err != nil {
+	if err := gitRefusal(s, true); err != nil {
 		return nil, err
 	}
 	if !o.Paused && len(s.VM.Status.StateChangeRequests) == 0 {

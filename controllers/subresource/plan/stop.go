@@ -35,7 +35,7 @@ func stop(s Seen, o v1.StopOptions) ([]Action, error) {
 	}
 	switch strategy {
 	case v1.RunStrategyAlways:
-		if err := gitRefusal(s.VM, false); err != nil {
+		if err := gitRefusal(s, false); err != nil {
 			return nil, err
 		}
 		return []Action{SetStrategy{s.VM, false}}, nil
