@@ -84,6 +84,8 @@ func (e *environment) openWhenRunning(ctx context.Context, c *client, t target, 
 		}
 		select {
 		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		case <-limit.Done():
 			return nil, hinted(err, "VM %s is %s after %s.\nLook at: kubectl describe vm %s -n %s", t.name, status, timeout, t.name, t.namespace)
 		}

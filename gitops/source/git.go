@@ -156,6 +156,9 @@ func (g Git) fetch(ctx context.Context, dir string, auth *git.AuthOptions) (*Che
 	if err != nil {
 		return nil, err
 	}
+	if commit == nil {
+		return nil, fmt.Errorf("%w: the repository is empty", ErrRef)
+	}
 	if !git.IsConcreteCommit(*commit) {
 		return nil, ErrUnchanged
 	}

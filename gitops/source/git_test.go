@@ -88,6 +88,14 @@ func TestUnknownRef(t *testing.T) {
 	}
 }
 
+// A Bundle may be there before the first push.
+func TestAnEmptyRepository(t *testing.T) {
+	_, err := of(sourcetest.Serve(t), source.Ref{Branch: "main"}).Fetch(t.Context())
+	if !errors.Is(err, source.ErrRef) || !strings.Contains(err.Error(), "the repository is empty") {
+		t.Errorf("got %v, want ErrRef that says so", err)
+	}
+}
+
 func TestLinksThatLeadOutAreRefused(t *testing.T) {
 	for name, target := range map[string]string{"above": "../../../etc/passwd", "absolute": "/etc/passwd", "to the repository's own files": "../git/config"} {
 		t.Run(name, func(t *testing.T) {

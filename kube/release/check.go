@@ -84,12 +84,18 @@ func (u *Unanswered) Error() string {
 // Unwrap returns what came instead of an answer.
 func (u *Unanswered) Unwrap() error { return u.Err }
 
+// undeclared is how the API server, with HTTP status 500, refuses to apply a field that the kind doesn't have.
+const undeclared = "field not declared in schema"
+
 // refuses reports whether err is an answer about the object itself, which the same request gets again: one of HTTP's 4xx,
 // an unknown kind, or another owner.
 func refuses(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
 		return meta.IsNoMatchError(err) || errors.Is(err, ErrOwned)
+	}
+	if strings.Contains(answer.Status().Message, undeclared) {
+		return true
 	}
 	switch code := answer.Status().Code; code {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:

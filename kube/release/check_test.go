@@ -36,6 +36,7 @@ func TestOnlyAnswersAboutTheObjectAreRefusals(t *testing.T) {
 		"too large":         {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), true},
 		"unknown kind":      {&meta.NoKindMatchError{GroupKind: mapKind}, true},
 		"another owner":     {ErrOwned, true},
+		"no such field":     {apierrors.NewInternalError(errors.New("failed to create typed patch object (v1; V): .spec.x: field not declared in schema")), true},
 		"overload":          {overload, false},
 		"timeout":           {apierrors.NewTimeoutError("etcd", 1), false},
 		"server timeout":    {apierrors.NewServerTimeout(maps, "patch", 1), false},

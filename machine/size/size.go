@@ -2,6 +2,8 @@
 package size
 
 import (
+	"strings"
+
 	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	v1 "kubevirt.io/api/core/v1"
@@ -106,11 +108,30 @@ func Pod(vmi *v1.VirtualMachineInstance, cfg config.Config) k8sv1.ResourceRequir
 func share(out *k8sv1.ResourceRequirements, vmi *v1.VirtualMachineInstance, cfg config.Config) {
 	r := vmi.Spec.Domain.Resources
 	out.Requests[k8sv1.ResourceCPU], out.Requests[k8sv1.ResourceMemory] = cpuRequest(vmi, cfg), memoryRequest(vmi, cfg)
+	others(out, r)
 	if q, ok := r.Limits[k8sv1.ResourceCPU]; ok {
 		out.Limits[k8sv1.ResourceCPU] = q
 	}
 	if q, ok := r.Limits[k8sv1.ResourceMemory]; ok {
 		out.Limits[k8sv1.ResourceMemory] = sum(beside(q, &vmi.Spec.Domain), Overhead(vmi, cfg))
+	}
+}
+
+// others asks for what the VMI names beside CPUs and memory. Of what nodes give whole, as much is the limit: the API server
+// has it so.
+func others(out *k8sv1.ResourceRequirements, r v1.ResourceRequirements) {
+	for name, q := range r.Requests {
+		if name == k8sv1.ResourceCPU || name == k8sv1.ResourceMemory {
+			continue
+		}
+		if out.Requests[name] = q; strings.Contains(string(name), "/") {
+			out.Limits[name] = q
+		}
+	}
+	for name, q := range r.Limits {
+		if name != k8sv1.ResourceCPU && name != k8sv1.ResourceMemory {
+			out.Limits[name] = q
+		}
 	}
 }
 

@@ -64,6 +64,14 @@ func TestWhatAPodAsksFor(t *testing.T) {
 			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "356Mi"},
 			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "356Mi"},
 		},
+		"what only the node's administrator knows": {
+			vmi(func(v *v1.VirtualMachineInstance) {
+				v.Spec.Domain.Resources.Requests = k8sv1.ResourceList{"vendor.example/device": resource.MustParse("2"), "ephemeral-storage": resource.MustParse("1Gi")}
+				v.Spec.Domain.Devices.Interfaces = nil
+			}), emulated,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "228Mi", "vendor.example/device": "2", "ephemeral-storage": "1Gi"},
+			map[k8sv1.ResourceName]string{"vendor.example/device": "2"},
+		},
 		"overcommitted memory": {
 			vmi(), overcommit,
 			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "devices.kubevirt.io/tun": "1"},

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -10,6 +11,9 @@ import (
 
 // zone is what the name of a time zone looks like: it becomes part of a path when it is looked up.
 var zone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+
+// maxOffset keeps the guest's first date one that QEMU can read, with a year of four digits.
+const maxOffset = 1000 * 365 * 24 * 3600
 
 // clock checks where the guest's time starts from, and what its timers do with ticks that they missed.
 func clock(path *field.Path, c *v1.Clock) field.ErrorList {
@@ -22,6 +26,10 @@ func clock(path *field.Path, c *v1.Clock) field.ErrorList {
 	}
 	if c.Timezone != nil && c.UTC != nil {
 		errs = append(errs, tooMany(path, []string{"timezone", "utc"})...)
+	}
+	if u := c.UTC; u != nil && u.OffsetSeconds != nil && (*u.OffsetSeconds > maxOffset || *u.OffsetSeconds < -maxOffset) {
+		errs = append(errs, field.Invalid(path.Child("utc", "offsetSeconds"), *u.OffsetSeconds,
+			fmt.Sprintf("must be at most %d, a thousand years, either way", maxOffset)))
 	}
 	t, at := c.Timer, path.Child("timer")
 	if t == nil {

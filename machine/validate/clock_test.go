@@ -6,6 +6,7 @@ func TestClock(t *testing.T) {
 	tables{
 		"zone":       {`{domain: {clock: {timezone: Europe/Berlin, timer: {rtc: {tickPolicy: catchup, track: wall}, hpet: {tickPolicy: merge}}}}}`, nil},
 		"path":       {`{domain: {clock: {timezone: ../etc/passwd}}}`, []string{`domain.clock.timezone "../etc/passwd": must be the name of a time zone`}},
+		"no year":    {`{domain: {clock: {utc: {offsetSeconds: 999999999999}}}}`, []string{"domain.clock.utc.offsetSeconds 999999999999: must be at most 31536000000"}},
 		"two starts": {`{domain: {clock: {timezone: UTC, utc: {}}}}`, []string{`domain.clock "timezone, utc": must have only one of these`}},
 		"policies": {`{domain: {clock: {timer: {rtc: {tickPolicy: merge, track: sun}, pit: {tickPolicy: merge}, hpet: {tickPolicy: drop}}}}}`,
 			[]string{"domain.clock.timer.hpet.tickPolicy", "domain.clock.timer.pit.tickPolicy", "domain.clock.timer.rtc.tickPolicy", "domain.clock.timer.rtc.track"}},

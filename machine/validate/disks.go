@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
@@ -174,6 +175,9 @@ func blockSize(path *field.Path, d *v1.Disk, usual v1.DiskBus) field.ErrorList {
 	return errs
 }
 
+// maxBootOrder is QEMU's: its bootindex has 32 bits with a sign.
+const maxBootOrder = math.MaxInt32
+
 // bootOrder wants numbers from 1 that no two devices share.
 func bootOrder(devices *field.Path, d *v1.Devices) field.ErrorList {
 	var errs field.ErrorList
@@ -186,6 +190,8 @@ func bootOrder(devices *field.Path, d *v1.Devices) field.ErrorList {
 		switch {
 		case *order == 0:
 			errs = append(errs, field.Invalid(path.Child("bootOrder"), *order, "must be at least 1"))
+		case *order > maxBootOrder:
+			errs = append(errs, field.Invalid(path.Child("bootOrder"), *order, fmt.Sprintf("must be at most %d", maxBootOrder)))
 		case taken:
 			errs = append(errs, field.Invalid(path.Child("bootOrder"), *order,
 				fmt.Sprintf("must be unique: %s has %d too", other, *order)))

@@ -19,6 +19,8 @@ func TestBootOrder(t *testing.T) {
 			[]string{`domain.devices.interfaces[0].bootOrder 1: must be unique: disk "root" has 1 too`}},
 		"two disks": {`{volumes: [` + root + `, {name: b, emptyDisk: {capacity: 1Gi}}], domain: {devices: {disks: [{name: root, bootOrder: 1}, {name: b, bootOrder: 1}]}}}`,
 			[]string{`domain.devices.disks[1].bootOrder disk "root"`}},
+		"huge": {`{domain: {devices: {interfaces: [{name: net, bootOrder: 4294967295, masquerade: {}}]}}}`,
+			[]string{"domain.devices.interfaces[0].bootOrder 4294967295: must be at most 2147483647"}},
 		"zero": {`{domain: {devices: {interfaces: [{name: net, bootOrder: 0, masquerade: {}}]}}}`,
 			[]string{"domain.devices.interfaces[0].bootOrder 0: must be at least 1"}},
 	}.run(t)

@@ -8,6 +8,7 @@ import (
 	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
@@ -75,6 +76,7 @@ func probes(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorLi
 		}
 		at := path.Child(one.name)
 		errs = append(errs, exactlyOne(at, one.Handler)...)
+		errs = append(errs, probePort(at, one.Handler)...)
 		if !pod && (one.HTTPGet != nil || one.TCPSocket != nil) {
 			errs = append(errs, field.Invalid(at, strings.Join(set(one.Handler), ", "),
 				"needs a network with pod: {}: use exec or guestAgentPing for a machine without"))
@@ -87,9 +89,56 @@ func probes(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorLi
 	return errs
 }
 
+// probePort wants the port that a probe asks to be one, or the name of one.
+func probePort(at *field.Path, h v1.Handler) field.ErrorList {
+	var errs field.ErrorList
+	check := func(path *field.Path, port intstr.IntOrString) {
+		if port.Type == intstr.Int && len(validation.IsValidPortNum(port.IntValue())) > 0 || port.Type == intstr.String && len(validation.IsValidPortName(port.StrVal)) > 0 {
+			errs = append(errs, field.Invalid(path.Child("port"), short(port.String()), "must be from 1 to 65535, or the name of a port"))
+		}
+	}
+	if h.HTTPGet != nil {
+		check(at.Child("httpGet"), h.HTTPGet.Port)
+	}
+	if h.TCPSocket != nil {
+		check(at.Child("tcpSocket"), h.TCPSocket.Port)
+	}
+	return errs
+}
+
+var (
+	tolerationOperators = []k8sv1.TolerationOperator{k8sv1.TolerationOpExists, k8sv1.TolerationOpEqual, k8sv1.TolerationOpLt, k8sv1.TolerationOpGt, ""}
+	taintEffects        = []k8sv1.TaintEffect{k8sv1.TaintEffectNoSchedule, k8sv1.TaintEffectPreferNoSchedule, k8sv1.TaintEffectNoExecute, ""}
+)
+
+// tolerations checks what the schema leaves open.
+func tolerations(path *field.Path, list []k8sv1.Toleration) field.ErrorList {
+	var errs field.ErrorList
+	for i, t := range list {
+		at := path.Index(i)
+		errs = append(errs, oneOf(at.Child("operator"), t.Operator, tolerationOperators)...)
+		errs = append(errs, oneOf(at.Child("effect"), t.Effect, taintEffects)...)
+		switch {
+		case t.Key == "" && t.Operator != k8sv1.TolerationOpExists:
+			errs = append(errs, field.Required(at.Child("key"), "must name a taint unless operator is Exists"))
+		case t.Operator == k8sv1.TolerationOpExists && t.Value != "":
+			errs = append(errs, field.Invalid(at.Child("value"), short(t.Value), "must be left out where operator is Exists"))
+		case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
+			errs = append(errs, field.Invalid(at.Child("key"), short(t.Key), "must be the key of a taint, such as example.com/gpu"))
+		}
+		if t.TolerationSeconds != nil && t.Effect != k8sv1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(at.Child("effect"), t.Effect, "must be NoExecute beside tolerationSeconds"))
+		}
+	}
+	return errs
+}
+
 // placement checks the parts of scheduling rules that the schema leaves open.
 func placement(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorList {
-	var errs field.ErrorList
+	errs := tolerations(path.Child("tolerations"), spec.Tolerations)
+	if spec.SchedulerName != "" && len(validation.IsDNS1123Subdomain(spec.SchedulerName)) > 0 {
+		errs = append(errs, field.Invalid(path.Child("schedulerName"), short(spec.SchedulerName), "must be the name of a scheduler, such as default-scheduler"))
+	}
 	for i, c := range spec.TopologySpreadConstraints {
 		at := path.Child("topologySpreadConstraints").Index(i)
 		if c.MaxSkew < 1 {

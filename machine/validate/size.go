@@ -2,9 +2,13 @@ package validate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 )
@@ -130,6 +134,25 @@ func resources(path *field.Path, r v1.ResourceRequirements) field.ErrorList {
 		if requested && limited && request.Cmp(limit) > 0 {
 			errs = append(errs, field.Invalid(at, request.String(),
 				fmt.Sprintf("must be at most the limit, %s in limits.%s", limit.String(), name)))
+		}
+	}
+	errs = append(errs, others(path.Child("requests"), r.Requests)...)
+	return append(errs, others(path.Child("limits"), r.Limits)...)
+}
+
+// others wants resources beside CPUs and memory to be such as a Pod can ask for.
+func others(path *field.Path, list k8sv1.ResourceList) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		q, at := list[name], path.Key(string(name))
+		switch {
+		case name == k8sv1.ResourceCPU || name == k8sv1.ResourceMemory:
+		case len(validation.IsQualifiedName(string(name))) > 0:
+			errs = append(errs, field.Invalid(path, short(string(name)), "must be the name of a resource, such as vendor.example/device"))
+		case q.Sign() < 0:
+			errs = append(errs, field.Invalid(at, q.String(), "must not be negative"))
+		case strings.Contains(string(name), "/") && q.MilliValue()%1000 != 0:
+			errs = append(errs, field.Invalid(at, q.String(), "must be whole: nodes give no part of such a resource"))
 		}
 	}
 	return errs

@@ -125,6 +125,12 @@ func TestWhenAMachineRuns(t *testing.T) {
 		"negative grace": {`{terminationGracePeriodSeconds: -1}`, []string{"terminationGracePeriodSeconds -1: must be from 0 to"}},
 		"start strategy": {`{startStrategy: Later}`, []string{`startStrategy "Later"`}},
 		"eviction":       {`{evictionStrategy: Move}`, []string{`evictionStrategy "Move"`}},
+		"probe's port":   {`{readinessProbe: {httpGet: {port: 99999}}}`, []string{`readinessProbe.httpGet.port "99999": must be from 1 to 65535`}},
+		"named port":     {`{readinessProbe: {tcpSocket: {port: http}}}`, nil},
+		"toleration":     {`{tolerations: [{key: a, operator: Foo}]}`, []string{`tolerations[0].operator "Foo"`}},
+		"tolerates all":  {`{tolerations: [{operator: Exists}, {key: example.com/gpu, value: x, effect: NoSchedule}]}`, nil},
+		"no taint":       {`{tolerations: [{value: x}]}`, []string{"tolerations[0].key Required"}},
+		"scheduler":      {`{schedulerName: "no such !"}`, []string{`schedulerName "no such !": must be the name of a scheduler`}},
 		"architecture":   {`{architecture: vax}`, []string{`architecture "vax"`}},
 	}.run(t)
 }
