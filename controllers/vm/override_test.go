@@ -44,7 +44,9 @@ func TestAnOverrideOfGit(t *testing.T) {
 	if err := env.Client.Update(t.Context(), vmi); err != nil {
 		t.Fatal(err)
 	}
-	until(t, env.Client, vm, func() bool { return overridden() && !vm.Status.Created && vm.Status.RunStrategy == v1.RunStrategyHalted })
+	until(t, env.Client, vm, func() bool {
+		return overridden() && !vm.Status.Created && vm.Status.RunStrategy == v1.RunStrategyHalted
+	})
 	until(t, env.Client, vm, func() bool { return !overridden() && vm.Status.Created })
 	if _, there := vm.Annotations[names.RunOverride]; there || vm.Generation != 1 || *vm.Spec.RunStrategy != v1.RunStrategyAlways {
 		t.Errorf("at the end: annotations %v, generation %d, run strategy %s", vm.Annotations, vm.Generation, *vm.Spec.RunStrategy)
