@@ -301,6 +301,17 @@ type ResourceRef struct {
 	Version string `json:"v"`
 }
 
+// PrunesAtEnd tells whether what it applied is removed with it.
+func (b *Bundle) PrunesAtEnd() bool {
+	switch b.Spec.DeletionPolicy {
+	case DeletionDelete:
+		return true
+	case DeletionOrphan:
+		return false
+	}
+	return b.Spec.Prune != nil && b.Spec.Prune.Enabled
+}
+
 // GetConditions returns the status conditions.
 func (b *Bundle) GetConditions() []metav1.Condition { return b.Status.Conditions }
 

@@ -17,6 +17,7 @@ import (
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
 	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/kube/release"
 )
 
@@ -97,17 +98,17 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		return c.status.Metadata(ctx, r.bundle, apply.Metadata{Finalizers: []string{v1alpha1.BundleFinalizer}})
 	case plan.Release:
 		if len(a.Behind) > 0 {
-			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "LeftBehind", "Remove", "could not be removed in time: %s", plan.Remove{Objects: a.Behind})
+			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "LeftBehind", "Remove", "could not be removed in time: %s", note.Of(plan.Remove{Objects: a.Behind}))
 		}
 		if len(a.Kept) > 0 {
-			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "Kept", "Remove", "kept, as machines are protected: %s", plan.Remove{Objects: a.Kept})
+			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "Kept", "Remove", "kept, as machines are protected: %s", note.Of(plan.Remove{Objects: a.Kept}))
 		}
 		return client.IgnoreNotFound(c.status.Release(ctx, r.bundle, v1alpha1.BundleFinalizer))
 	case plan.Apply:
 		if err := r.releaser.Apply(ctx, r.changes); err != nil {
 			return err
 		}
-		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s", a)
+		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s", note.Of(a))
 	case plan.Remove:
 		refs, err := parse(a.Objects)
 		if err != nil {
@@ -116,7 +117,7 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		if _, err := r.releaser.Remove(ctx, lastFirst(refs)); err != nil {
 			return &removal{err}
 		}
-		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Removed", "Remove", "%s", a)
+		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Removed", "Remove", "%s", note.Of(a))
 	}
 	return nil
 }
@@ -158,6 +159,6 @@ func (c *Controller) tell(b *v1alpha1.Bundle, next v1alpha1.BundleStatus) {
 		if n.Status == "False" {
 			kind = corev1.EventTypeWarning
 		}
-		c.events.Eventf(b, nil, kind, n.Reason, "Reconcile", "%s", n.Message)
+		c.events.Eventf(b, nil, kind, n.Reason, "Reconcile", "%s", note.Of(n.Message))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"virtstack.io/virtstack/controllers/operator/plan"
 	"virtstack.io/virtstack/controllers/operator/render"
 	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/kube/release"
 )
 
@@ -83,7 +84,7 @@ func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) e
 			return fmt.Errorf("%s: %w", a, err)
 		}
 		if why := reason(a); why != "" {
-			c.events.Eventf(r.kv, nil, corev1.EventTypeNormal, why, "RollOut", "%s", a)
+			c.events.Eventf(r.kv, nil, corev1.EventTypeNormal, why, "RollOut", "%s", note.Of(a))
 		}
 	}
 	return nil

@@ -50,12 +50,12 @@ func install(t *testing.T, e *kubetest.Env, files ...string) {
 			} else if err != nil {
 				t.Fatalf("%s: %v", f, err)
 			}
-			apply(t, e, o)
+			put(t, e, o)
 		}
 	}
 }
 
-func apply(t *testing.T, e *kubetest.Env, o *unstructured.Unstructured) {
+func put(t *testing.T, e *kubetest.Env, o *unstructured.Unstructured) {
 	t.Helper()
 	switch o.GetKind() {
 	case "ServiceAccount", "Role", "RoleBinding":

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"virtstack.io/virtstack/controllers/subresource/plan"
+	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/machine/names"
 )
 
@@ -95,6 +96,7 @@ func (s *Server) once(ctx context.Context, t Target, dryRun []string, decide dec
 	}
 	seen := plan.Look(vm, vmi)
 	seen.GitManagers = cfg.GitManagers
+	seen.OverrideIsOurs = slices.Contains((apply.Applier{Manager: names.OverrideManager}).Keys(vm, "annotations"), names.RunOverride)
 	actions, err := decide(seen)
 	if err != nil {
 		return err

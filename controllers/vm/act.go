@@ -16,6 +16,7 @@ import (
 	"virtstack.io/virtstack/controllers/vm/plan"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/condition"
+	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/machine/lifecycle"
 )
 
@@ -47,7 +48,7 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 	case plan.RelabelVMI:
 		return c.applier().Relabel(ctx, a.VMI, a.Labels, a.Annotations)
 	case plan.TellOverride:
-		c.Events.Eventf(vm, nil, k8sv1.EventTypeNormal, plan.Overridden, "Override", "In place of what Git says holds %s", a.Override)
+		c.Events.Eventf(vm, nil, k8sv1.EventTypeNormal, plan.Overridden, "Override", "In place of what Git says holds %s", note.Of(a.Override))
 		return nil
 	case plan.DropOverride:
 		return c.dropOverride(ctx, vm)
@@ -63,7 +64,7 @@ func (c *Controller) failing(vm *v1.VirtualMachine, reason, action string, err e
 		return err
 	}
 	if !apierrors.HasStatusCause(err, k8sv1.NamespaceTerminatingCause) {
-		c.Events.Eventf(vm, nil, k8sv1.EventTypeWarning, reason, action, "%s", err)
+		c.Events.Eventf(vm, nil, k8sv1.EventTypeWarning, reason, action, "%s", note.Of(err))
 	}
 	return &condition.Failure{Reason: reason, Err: err}
 }

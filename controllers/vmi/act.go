@@ -15,6 +15,7 @@ import (
 
 	"virtstack.io/virtstack/controllers/vmi/plan"
 	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/machine/names"
 )
 
@@ -75,7 +76,7 @@ func (c *Controller) createPod(ctx context.Context, a plan.CreatePod) error {
 		return err
 	}
 	if err != nil {
-		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, plan.ReasonFailedCreate, "CreatePod", "%s", err)
+		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, plan.ReasonFailedCreate, "CreatePod", "%s", note.Of(err))
 		return err
 	}
 	c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeNormal, "SuccessfulCreate", "CreatePod", "Created virtual machine pod %s", a.Pod.Name)
@@ -92,7 +93,7 @@ func (c *Controller) deletePod(ctx context.Context, a plan.DeletePod) error {
 	case apierrors.IsConflict(err):
 		return err
 	case err != nil:
-		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, "FailedDelete", "DeletePod", "%s", err)
+		c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeWarning, "FailedDelete", "DeletePod", "%s", note.Of(err))
 		return err
 	}
 	c.Events.Eventf(a.VMI, nil, k8sv1.EventTypeNormal, "SuccessfulDelete", "DeletePod", "Deleted virtual machine pod %s: %s", a.Pod.Name, a.Why)

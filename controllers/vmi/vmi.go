@@ -25,6 +25,7 @@ import (
 	"virtstack.io/virtstack/controllers/vmi/plan"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/loop"
+	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/kube/settings"
 	"virtstack.io/virtstack/machine/names"
 )
@@ -107,7 +108,7 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 // report makes events of what the status says since this round.
 func (c *Controller) report(vmi *v1.VirtualMachineInstance, reports []plan.Report) {
 	for _, r := range reports {
-		c.Events.Eventf(vmi, nil, k8sv1.EventTypeWarning, r.Reason, "EndVMI", "%s", r.Message)
+		c.Events.Eventf(vmi, nil, k8sv1.EventTypeWarning, r.Reason, "EndVMI", "%s", note.Of(r.Message))
 	}
 }
 

@@ -110,8 +110,8 @@ func (p *planner) install(i *Item, _, _ Object) {
 // bundle judges a Bundle by what it may prune.
 func (p *planner) bundle(i *Item, is, want Object) {
 	a, b := bundleOf(is), bundleOf(want)
-	prunes := a != nil && a.Spec.Prune != nil && a.Spec.Prune.Enabled
-	keeps := prunes && a.Spec.Prune.VMs == v1alpha1.PruneKeep
+	prunes := a != nil && a.PrunesAtEnd()
+	keeps := prunes && a.Spec.Prune != nil && a.Spec.Prune.VMs == v1alpha1.PruneKeep
 	switch {
 	case i.Change == Deleted && prunes && !keeps:
 		i.Class = change.Delete

@@ -84,8 +84,9 @@ func (u *Unanswered) Error() string {
 // Unwrap returns what came instead of an answer.
 func (u *Unanswered) Unwrap() error { return u.Err }
 
-// undeclared is how the API server, with HTTP status 500, refuses to apply a field that the kind doesn't have.
-const undeclared = "field not declared in schema"
+// untyped is how the API server, with HTTP status 500, refuses to apply a field that the kind doesn't have, or has of
+// another type.
+const untyped = "failed to create typed patch object"
 
 // refuses reports whether err is an answer about the object itself, which the same request gets again: one of HTTP's 4xx,
 // an unknown kind, or another owner.
@@ -94,7 +95,7 @@ func refuses(err error) bool {
 	if !errors.As(err, &answer) {
 		return meta.IsNoMatchError(err) || errors.Is(err, ErrOwned)
 	}
-	if strings.Contains(answer.Status().Message, undeclared) {
+	if strings.Contains(answer.Status().Message, untyped) {
 		return true
 	}
 	switch code := answer.Status().Code; code {

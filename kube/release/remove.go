@@ -4,31 +4,59 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"virtstack.io/virtstack/machine/names"
 )
 
 // Remove deletes those of refs that still carry the owner's labels, in the order given, and returns which of them are
-// not gone yet. It never waits. An object that another owner has taken over is left alone,
-// and one that is protected stays.
+// not gone yet. It never waits. An object that another owner has taken over is left alone, and one that is protected
+// stays: then, or if a machine could not be looked at, so does what would take it or its disks along.
 func (r *Releaser) Remove(ctx context.Context, refs []Ref) (left []Ref, err error) {
 	var errs []error
-	for _, ref := range refs {
+	safe := true // no machine of refs is protected, as far as can be told
+	remove := func(ref Ref) {
 		gone, err := r.remove(ctx, ref)
-		if err != nil {
+		if err != nil && !errors.Is(err, errProtected) {
 			errs = append(errs, fmt.Errorf("removing %s: %w", ref, err))
 		}
 		if !gone {
 			left = append(left, ref)
 		}
+		safe = safe && (err == nil || !slices.Contains(machines, ref.GroupKind))
+	}
+	var carriers []Ref
+	for _, ref := range refs {
+		if slices.Contains(carrying, ref.GroupKind) {
+			carriers = append(carriers, ref)
+			continue
+		}
+		remove(ref)
+	}
+	for i, ref := range carriers {
+		if !safe {
+			left = append(left, carriers[i:]...)
+			break
+		}
+		remove(ref)
 	}
 	return left, errors.Join(errs...)
 }
+
+var (
+	// machines are the kinds that can be protected.
+	machines = []schema.GroupKind{{Group: "kubevirt.io", Kind: "VirtualMachine"}, {Group: "pool.kubevirt.io", Kind: "VirtualMachinePool"}}
+	// carrying are those that take machines or their disks along.
+	carrying = []schema.GroupKind{{Kind: "PersistentVolumeClaim"}, {Group: "cdi.kubevirt.io", Kind: "DataVolume"}, {Kind: "Namespace"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}}
+	errProtected = errors.New("protected")
+)
 
 func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 	u := ref.empty()
@@ -40,8 +68,10 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 		return false, err
 	case !r.mine(u):
 		return true, nil
-	case u.GetDeletionTimestamp() != nil, Protected(u):
+	case u.GetDeletionTimestamp() != nil:
 		return false, nil
+	case Protected(u):
+		return false, errProtected
 	}
 	// As it was seen: it may be another owner's a moment later.
 	uid, version := u.GetUID(), u.GetResourceVersion()

@@ -9,8 +9,8 @@ const (
 	// HostDiskAnnotation of the KubeVirt lists, with commas, the directories of nodes in which VMs may have hostDisks. The
 	// feature gate alone opens none: whoever may make a VM would else reach every file that the launcher's user can.
 	HostDiskAnnotation = "virtstack.io/host-disk-directories"
-	// GitManagersAnnotation of the KubeVirt lists, with commas, further field managers that write what a commit says; one
-	// that ends in * stands for all that begin so.
+	// GitManagersAnnotation of the KubeVirt lists, with commas, further field managers that write what a commit says, which
+	// start and stop then respect; one that ends in * stands for all that begin so.
 	GitManagersAnnotation = "virtstack.io/git-managers"
 )
 

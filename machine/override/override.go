@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// Shortest and Longest bound how long an override lasts: a week is enough to get a commit reviewed.
+	// Shortest and Longest bound how long an override lasts that virt-api writes: a week is enough to get a commit reviewed.
 	Shortest = time.Second
 	Longest  = 7 * 24 * time.Hour
-	// MaxReason is how many characters a reason may have.
+	// MaxReason is how many characters a reason may have there.
 	MaxReason = 512
 )
 

@@ -124,7 +124,7 @@ func others(out *k8sv1.ResourceRequirements, r v1.ResourceRequirements) {
 		if name == k8sv1.ResourceCPU || name == k8sv1.ResourceMemory {
 			continue
 		}
-		if out.Requests[name] = q; strings.Contains(string(name), "/") {
+		if out.Requests[name] = q; strings.Contains(string(name), "/") || strings.HasPrefix(string(name), k8sv1.ResourceHugePagesPrefix) {
 			out.Limits[name] = q
 		}
 	}

@@ -136,6 +136,13 @@ func resources(path *field.Path, r v1.ResourceRequirements) field.ErrorList {
 				fmt.Sprintf("must be at most the limit, %s in limits.%s", limit.String(), name)))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		whole := strings.Contains(string(name), "/") || strings.HasPrefix(string(name), k8sv1.ResourceHugePagesPrefix)
+		if limit, ok := r.Limits[name]; ok && whole && limit.Cmp(r.Requests[name]) != 0 {
+			request := r.Requests[name]
+			errs = append(errs, field.Invalid(path.Child("limits").Key(string(name)), limit.String(), "must be the request, "+request.String()))
+		}
+	}
 	errs = append(errs, others(path.Child("requests"), r.Requests)...)
 	return append(errs, others(path.Child("limits"), r.Limits)...)
 }

@@ -42,6 +42,7 @@ func TestMemory(t *testing.T) {
 		"negative limit":    {`{domain: {memory: null, resources: {limits: {memory: -1}}}}`, []string{"domain.resources.limits.memory must not be negative"}},
 		"a device":          {`{domain: {resources: {requests: {vendor.example/device: 2}, limits: {vendor.example/device: 2}}}}`, nil},
 		"part of a device":  {`{domain: {resources: {requests: {vendor.example/device: 1.5}}}}`, []string{`domain.resources.requests[vendor.example/device] "1500m": must be whole`}},
+		"more than asked":   {`{domain: {resources: {requests: {vendor.example/device: 1}, limits: {vendor.example/device: 2}}}}`, []string{`domain.resources.limits[vendor.example/device] "2": must be the request, 1`}},
 		"no resource":       {`{domain: {resources: {limits: {"bad resource!": 1}}}}`, []string{`domain.resources.limits "bad resource!": must be the name of a resource`}},
 		"cpu request":       {`{domain: {resources: {requests: {cpu: "-1"}}}}`, []string{"domain.resources.requests.cpu must not be negative"}},
 		"cpu > limit":       {`{domain: {resources: {requests: {cpu: "2"}, limits: {cpu: 500m}}}}`, []string{`domain.resources.requests.cpu "2": must be at most the limit, 500m`}},

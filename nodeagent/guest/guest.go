@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"virtstack.io/virtstack/kube/apply"
+	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/machine/config"
 	"virtstack.io/virtstack/machine/defaults"
 	"virtstack.io/virtstack/nodeagent/guest/plan"
@@ -145,7 +146,7 @@ func (c *Controller) write(ctx context.Context, vmi *v1.VirtualMachineInstance, 
 		return false, err
 	}
 	for _, e := range p.Events {
-		c.Events.Eventf(vmi, nil, e.Type, e.Reason, e.Reason, "%s", e.Message)
+		c.Events.Eventf(vmi, nil, e.Type, e.Reason, e.Reason, "%s", note.Of(e.Message))
 	}
 	return true, nil
 }

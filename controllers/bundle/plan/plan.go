@@ -34,6 +34,9 @@ const (
 	ApprovalNeeded = "ApprovalNeeded"
 )
 
+// dependencyAgain is when a Bundle looks again at those that it waits for: no change of theirs wakes it.
+const dependencyAgain = 30 * time.Second
+
 // Failure is why a revision is not applied. Final says that the same revision can't succeed later.
 type Failure struct {
 	Reason, Message string
@@ -205,7 +208,11 @@ func Failed(now time.Time, s Seen, f Failure) Plan {
 	}
 	st.Conditions = conditions(now, b, all...)
 	st.History = recording(now, st.History, s.Revision, f.Reason)
-	return Plan{Status: st, Recheck: retry(now, b, failing)}
+	p := Plan{Status: st, Recheck: retry(now, b, failing)}
+	if soon := now.Add(dependencyAgain); f.Reason == DependencyNotReady && soon.Before(p.Recheck) {
+		p.Recheck = soon
+	}
+	return p
 }
 
 func deletion(now time.Time, s Seen) Plan {

@@ -14,6 +14,9 @@ const machines = "_kubevirt.io_VirtualMachine"
 // disks are the ends of the IDs of what holds the disks of VMs.
 var disks = []string{"_cdi.kubevirt.io_DataVolume", "__PersistentVolumeClaim"}
 
+// holders are those of what takes all that is in it along.
+var holders = []string{"__Namespace", "_apiextensions.k8s.io_CustomResourceDefinition"}
+
 func isOne(of []string, r v1alpha1.ResourceRef) bool {
 	return slices.ContainsFunc(of, func(k string) bool { return strings.HasSuffix(r.ID, k) })
 }
@@ -21,12 +24,7 @@ func isOne(of []string, r v1alpha1.ResourceRef) bool {
 // Prunes tells whether the Bundle removes what is left over, or now that it is being deleted all that it applied.
 func Prunes(b *v1alpha1.Bundle) bool {
 	if b.DeletionTimestamp != nil {
-		switch b.Spec.DeletionPolicy {
-		case v1alpha1.DeletionDelete:
-			return true
-		case v1alpha1.DeletionOrphan:
-			return false
-		}
+		return b.PrunesAtEnd()
 	}
 	return b.Spec.Prune != nil && b.Spec.Prune.Enabled
 }
@@ -40,15 +38,15 @@ func prunable(b *v1alpha1.Bundle, refs []v1alpha1.ResourceRef) []v1alpha1.Resour
 		return refs
 	}
 	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool {
-		return strings.HasSuffix(r.ID, machines) || isOne(disks, r)
+		return strings.HasSuffix(r.ID, machines) || isOne(disks, r) || isOne(holders, r)
 	})
 }
 
 // removals splits what is left over into what goes now, and what is kept for the sake of protected machines: they, and
-// all disks while there is one, as any may be theirs.
+// while there is one all disks, as any may be its own, and what would take it along.
 func removals(s Seen) (gone, kept []v1alpha1.ResourceRef) {
 	for _, r := range prunable(s.Bundle, s.Left) {
-		if slices.Contains(s.Protected, r) || len(s.Protected) > 0 && isOne(disks, r) {
+		if slices.Contains(s.Protected, r) || len(s.Protected) > 0 && (isOne(disks, r) || isOne(holders, r)) {
 			kept = append(kept, r)
 		} else {
 			gone = append(gone, r)

@@ -50,6 +50,8 @@ func TestMaxFraction(t *testing.T) {
 	}
 }
 
+var namespace = v1alpha1.ResourceRef{ID: "_shop__Namespace", Version: "v1"}
+
 var disk = v1alpha1.ResourceRef{ID: "ns_disk__PersistentVolumeClaim", Version: "v1"}
 
 func policy(p v1alpha1.DeletionPolicy) change {
@@ -64,6 +66,14 @@ func TestKeptAndRemoved(t *testing.T) {
 		"a protected machine is kept with the disks, the rest goes": {
 			plan.Seen{Bundle: bundle(applied("r2", one, two, vm, disk)), Revision: "r2", Wanted: refs{one}, Left: refs{two, vm, disk}, Protected: refs{vm}},
 			"removing what is not in r2: ns_two__ConfigMap; " + progress + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap ns_web_kubevirt.io_VirtualMachine ns_disk__PersistentVolumeClaim; again in 1s",
+		},
+		"what would take it along is kept, too": {
+			plan.Seen{Bundle: bundle(applied("r2", vm, namespace)), Revision: "r2", Left: refs{vm, namespace}, Protected: refs{vm}},
+			"Ready=True ReconciliationSucceeded; applied=r2; has _shop__Namespace ns_web_kubevirt.io_VirtualMachine; again in 5m0s",
+		},
+		"or any machine": {
+			plan.Seen{Bundle: bundle(applied("r2", vm, namespace), keepVMs), Revision: "r2", Left: refs{vm, namespace}},
+			"Ready=True ReconciliationSucceeded; applied=r2; again in 5m0s",
 		},
 		"and then stays in the inventory": {
 			plan.Seen{Bundle: bundle(applied("r2", one, vm, disk)), Revision: "r2", Wanted: refs{one}, Left: refs{vm, disk}, Protected: refs{vm}},

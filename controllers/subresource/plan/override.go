@@ -47,7 +47,7 @@ func overridden(s Seen, run bool) (Action, error) {
 	case s.Asked == nil && (live == nil || live.Run == run || !agrees):
 		return nil, nil
 	case s.Asked == nil:
-		return DropOverride{s.VM}, nil
+		return drop(s)
 	case !override.Overridable(s.VM):
 		return nil, Conflict(s.VM, "override: run strategy %s is started and stopped without a change of spec: leave override out", lifecycle.Strategy(s.VM))
 	case gitRefusal(s, run) == nil:
@@ -55,9 +55,17 @@ func overridden(s Seen, run bool) (Action, error) {
 	case agrees && live == nil:
 		return nil, Conflict(s.VM, "override: Git says %q already", strategyLine(s.VM, run))
 	case agrees:
-		return DropOverride{s.VM}, nil
+		return drop(s)
 	}
 	word := *s.Asked
 	word.Run = run
 	return SetOverride{s.VM, word}, nil
+}
+
+// drop takes the override of a VM back, if it isn't for someone else to do.
+func drop(s Seen) (Action, error) {
+	if !s.OverrideIsOurs {
+		return nil, Conflict(s.VM, "metadata.annotations[%s] was not written by start or stop: take it away where it comes from", names.RunOverride)
+	}
+	return DropOverride{s.VM}, nil
 }

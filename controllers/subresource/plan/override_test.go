@@ -24,23 +24,25 @@ func TestOverride(t *testing.T) {
 	later := noon.Add(time.Hour)
 	asked := &override.Override{Until: noon.Add(2 * time.Hour), Reason: "disk check", By: "ops"}
 	start := func(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance, asked *override.Override) string {
-		return outcome(Start(Seen{VM: vm, VMI: vmi, Now: noon, Asked: asked}, v1.StartOptions{}))
+		return outcome(Start(Seen{VM: vm, VMI: vmi, Now: noon, Asked: asked, OverrideIsOurs: true}, v1.StartOptions{}))
 	}
 	stop := func(vm *v1.VirtualMachine, vmi *v1.VirtualMachineInstance, asked *override.Override) string {
-		return outcome(Stop(Seen{VM: vm, VMI: vmi, Now: noon, Asked: asked}, v1.StopOptions{}))
+		return outcome(Stop(Seen{VM: vm, VMI: vmi, Now: noon, Asked: asked, OverrideIsOurs: true}, v1.StopOptions{}))
 	}
 	set := func(s string) string {
 		return "overriding what Git says: " + s + " until 2026-05-01T14:00:00Z by ops: disk check"
 	}
 	for name, tc := range map[string]struct{ got, want string }{
-		"stop":                      {stop(vm(v1.RunStrategyAlways, git), vmi(v1.Running), asked), set("Halted")},
-		"start":                     {start(vm(v1.RunStrategyHalted, git), nil, asked), set("Always")},
-		"stop for longer":           {stop(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, asked), set("Halted")},
-		"start for longer":          {start(vm(v1.RunStrategyHalted, git, overriding(true, later)), vmi(v1.Running), asked), set("Always")},
-		"what Git says":             {start(vm(v1.RunStrategyAlways, git), nil, asked), `Conflict: override: Git says "runStrategy: Always" already`},
-		"back to Git, as override":  {start(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, asked), "taking the override back"},
-		"back to Git":               {start(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, nil), "taking the override back"},
-		"back to Git's stop":        {stop(vm(v1.RunStrategyHalted, git, overriding(true, later)), vmi(v1.Running), nil), "taking the override back"},
+		"stop":                     {stop(vm(v1.RunStrategyAlways, git), vmi(v1.Running), asked), set("Halted")},
+		"start":                    {start(vm(v1.RunStrategyHalted, git), nil, asked), set("Always")},
+		"stop for longer":          {stop(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, asked), set("Halted")},
+		"start for longer":         {start(vm(v1.RunStrategyHalted, git, overriding(true, later)), vmi(v1.Running), asked), set("Always")},
+		"what Git says":            {start(vm(v1.RunStrategyAlways, git), nil, asked), `Conflict: override: Git says "runStrategy: Always" already`},
+		"back to Git, as override": {start(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, asked), "taking the override back"},
+		"back to Git":              {start(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, nil), "taking the override back"},
+		"back to Git's stop":       {stop(vm(v1.RunStrategyHalted, git, overriding(true, later)), vmi(v1.Running), nil), "taking the override back"},
+		"of someone else": {outcome(Start(Seen{VM: vm(v1.RunStrategyAlways, git, overriding(false, later)), Now: noon}, v1.StartOptions{})),
+			"Conflict: metadata.annotations[virtstack.io/run-override] was not written by start or stop: take it away where it comes from"},
 		"stop again":                {stop(vm(v1.RunStrategyAlways, git, overriding(false, later)), nil, nil), "Conflict: VM is not running"},
 		"start again":               {start(vm(v1.RunStrategyHalted, git, overriding(true, later)), vmi(v1.Running), nil), "Conflict: VM is already running"},
 		"after its end":             {stop(vm(v1.RunStrategyAlways, git, overriding(true, noon)), vmi(v1.Running), nil), stop(vm(v1.RunStrategyAlways, git), vmi(v1.Running), nil)},

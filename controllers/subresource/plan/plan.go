@@ -26,6 +26,8 @@ type Seen struct {
 	Now      time.Time
 	// GitManagers are field managers that count as Git tools, beside the known.
 	GitManagers []string
+	// OverrideIsOurs says that virt-api wrote the override that the VM carries.
+	OverrideIsOurs bool
 	// Asked is what the caller wants to hold in place of a run strategy that comes from Git; nil: nothing.
 	Asked *override.Override
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -89,9 +90,10 @@ func trouble(s Seen, f *v1.VirtualMachineStartFailure) (reason, message string) 
 	if c := lastFailure(s, f); c != nil {
 		return c.Reason, c.Message
 	}
-	if s.VMI != nil && unready(s.VMI) != nil {
-		c := unready(s.VMI)
-		return "NotReady", fmt.Sprintf("the guest runs and isn't ready after %s: %s", startAfter, orElse(c.Message, c.Reason))
+	if s.VMI != nil {
+		if c := unready(s.VMI); c != nil {
+			return "NotReady", fmt.Sprintf("the guest runs and isn't ready after %s: %s", startAfter, cmp.Or(c.Message, c.Reason))
+		}
 	}
 	return "StartTimeout", fmt.Sprintf("the guest doesn't run %s after its VMI was made", startAfter)
 }
@@ -112,11 +114,4 @@ func reasonOf(c *v1.VirtualMachineInstanceCondition) string {
 		}
 	}
 	return c.Reason
-}
-
-func orElse(s, other string) string {
-	if s != "" {
-		return s
-	}
-	return other
 }
