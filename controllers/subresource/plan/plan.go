@@ -191,13 +191,15 @@ func asks(changes []v1.VirtualMachineStateChangeRequest, action v1.StateChangeRe
 	return false
 }
 
-// request plans the changes unless others wait. A stop alone takes the place of whatever waits.
-func request(vm *v1.VirtualMachine, changes ...v1.VirtualMachineStateChangeRequest) ([]Action, error) {
+// request plans the changes unless others wait: those that are met, though the VM controller has yet to take them away,
+// don't. A stop alone takes the place of whatever waits.
+func request(s Seen, changes ...v1.VirtualMachineStateChangeRequest) ([]Action, error) {
 	onlyStop := len(changes) == 1 && changes[0].Action == v1.StopRequest
-	if len(vm.Status.StateChangeRequests) > 0 && !onlyStop {
+	waiting := len(s.VM.Status.StateChangeRequests) > 0 && len(lifecycle.Requests(s.VM, s.VMI)) > 0
+	if waiting && !onlyStop {
 		return nil, apierrors.NewInternalError(errors.New("unable to complete request: stop/start already underway"))
 	}
-	return []Action{Request{vm, changes}}, nil
+	return []Action{Request{s.VM, changes}}, nil
 }
 
 func startRequest() v1.VirtualMachineStateChangeRequest {

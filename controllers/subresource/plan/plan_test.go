@@ -45,6 +45,12 @@ func waiting(actions ...v1.StateChangeRequestAction) vmOption {
 	}
 }
 
+// ofThisVMI has the first request ask for the end of the VMI that there is.
+func ofThisVMI(vm *v1.VirtualMachine) {
+	uid := vmi(v1.Running).UID
+	vm.Status.StateChangeRequests[0].UID = &uid
+}
+
 func running(on bool) vmOption {
 	return func(vm *v1.VirtualMachine) { vm.Spec.Running = &on }
 }
@@ -117,7 +123,8 @@ func TestStart(t *testing.T) {
 		"rerun, between tries":      {vm: vm(v1.RunStrategyRerunOnFailure, failing, waiting(v1.StartRequest)), want: "ending the pause between tries"},
 		"manual, between tries":     {vm: vm(v1.RunStrategyManual, failing, waiting(v1.StartRequest)), want: "ending the pause between tries"},
 		"receiver":                  {vm: vm(v1.RunStrategyWaitAsReceiver), want: ""},
-		"a request waits":           {vm: vm(v1.RunStrategyManual, waiting(v1.StopRequest)), want: "Internal Server Error: Internal error occurred: unable to complete request: stop/start already underway"},
+		"a stop that is met":        {vm: vm(v1.RunStrategyManual, waiting(v1.StopRequest)), want: "requesting Start"},
+		"a request waits":           {vm: vm(v1.RunStrategyManual, waiting(v1.StartRequest)), want: "Internal Server Error: Internal error occurred: unable to complete request: stop/start already underway"},
 		"both fields":               {vm: vm(v1.RunStrategyManual, running(true)), want: "Internal Server Error: Internal error occurred: running and runstrategy are mutually exclusive"},
 		"unknown strategy":          {vm: vm("Sometimes"), want: `Internal Server Error: Internal error occurred: spec.runStrategy: Unsupported value: "Sometimes"`},
 		"manual recovery is needed": {vm: vm(v1.RunStrategyHalted, with(v1.VirtualMachineManualRecoveryRequired)), want: "Conflict: VM needs manual recovery after a failed volume migration: put the volumes of spec.template back to those that hold the data, then start it"},
@@ -186,7 +193,7 @@ func TestRestart(t *testing.T) {
 		"halted":              {vm: vm(v1.RunStrategyHalted), vmi: vmi(v1.Running), want: "Conflict: RunStategy Halted does not support manual restart requests"},
 		"once":                {vm: vm(v1.RunStrategyOnce), vmi: vmi(v1.Running), want: "Conflict: RunStategy Once does not support manual restart requests"},
 		"no VMI":              {vm: vm(v1.RunStrategyAlways), want: "Conflict: VM is not running: Halted"},
-		"a request waits":     {vm: vm(v1.RunStrategyAlways, waiting(v1.StopRequest, v1.StartRequest)), vmi: vmi(v1.Running), want: "Internal Server Error: Internal error occurred: unable to complete request: stop/start already underway"},
+		"a request waits":     {vm: vm(v1.RunStrategyAlways, waiting(v1.StopRequest, v1.StartRequest), ofThisVMI), vmi: vmi(v1.Running), want: "Internal Server Error: Internal error occurred: unable to complete request: stop/start already underway"},
 		"beside a stranger":   {vm: vm(v1.RunStrategyAlways), vmi: strangers(v1.Running), opts: now, want: "Conflict: VM is not running: Halted"},
 		"with time":           {vm: vm(v1.RunStrategyAlways), opts: v1.RestartOptions{GracePeriodSeconds: seconds(9)}, want: "Bad Request: For force restart, only gracePeriod=0 is supported for now"},
 		"with negative time":  {vm: vm(v1.RunStrategyAlways), opts: v1.RestartOptions{GracePeriodSeconds: seconds(-9)}, want: "Bad Request: gracePeriod has to be greater or equal to 0"},

@@ -13,7 +13,7 @@ func Restart(s Seen, o v1.RestartOptions) ([]Action, error) {
 	if err := restartable(s, o); err != nil {
 		return nil, err
 	}
-	actions, err := request(s.VM, stopRequest(s.VMI), startRequest())
+	actions, err := request(s, stopRequest(s.VMI), startRequest())
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func startRequested(s Seen, o v1.StartOptions, strategy v1.VirtualMachineRunStra
 	case failed:
 		return nil, Conflict(s.VM, "%s does not support starting VM from failed state", strategy)
 	}
-	return request(s.VM, afresh(s, startAs(o))...)
+	return request(s, afresh(s, startAs(o))...)
 }
 
 // afresh is a start; a VMI that is done is taken away before.

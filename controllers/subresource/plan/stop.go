@@ -45,7 +45,7 @@ func stop(s Seen, o v1.StopOptions) ([]Action, error) {
 		if !s.active() && !(strategy == v1.RunStrategyRerunOnFailure && s.failing()) {
 			return nil, Conflict(s.VM, "VM is not running")
 		}
-		return request(s.VM, stopRequest(s.VMI))
+		return request(s, stopRequest(s.VMI))
 	}
 	return nil, apierrors.NewInternalError(fmt.Errorf("spec.runStrategy: Unsupported value: %q", strategy))
 }
@@ -58,7 +58,7 @@ func stopHalted(s Seen, o v1.StopOptions) ([]Action, error) {
 	if o.GracePeriod == nil || *o.GracePeriod >= grace(s.VMI) {
 		return nil, Conflict(s.VM, "%s only supports manual stop requests with a shorter graceperiod", v1.RunStrategyHalted)
 	}
-	return request(s.VM, stopRequest(s.VMI))
+	return request(s, stopRequest(s.VMI))
 }
 
 // active reports whether the VM has a VMI that isn't done.
