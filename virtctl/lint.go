@@ -87,8 +87,18 @@ func packOf(from sources) ([]*unstructured.Unstructured, error) {
 // asker is who would apply manifests, and the namespace of those that have none.
 type asker struct{ namespace, user string }
 
-// lint judges manifests as ones that are to be made. Of an object without a namespace it isn't known whether its kind has
-// any; it is judged as one in the asker's.
+// sent returns an object as the API server has it when it asks the policies. Of one without a namespace it isn't known
+// whether its kind has any; it is judged as one in the asker's.
+func (a asker) sent(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	o.SetCreationTimestamp(metav1.Now())
+	if o.GetNamespace() == "" && o.GetKind() != "Namespace" {
+		o.SetNamespace(a.namespace)
+	}
+	return o
+}
+
+// lint judges manifests as ones that are to be made.
 func lint(ctx context.Context, manifests []manifest, set *policy.Set, by asker) (report, error) {
 	r := report{Findings: []finding{}}
 	namespaces := namespacesOf(manifests)
@@ -98,11 +108,7 @@ func lint(ctx context.Context, manifests []manifest, set *policy.Set, by asker) 
 			continue
 		}
 		r.Objects++
-		o := m.object.DeepCopy()
-		o.SetCreationTimestamp(metav1.Now()) // as the API server does before it asks
-		if o.GetNamespace() == "" && o.GetKind() != "Namespace" {
-			o.SetNamespace(by.namespace)
-		}
+		o := by.sent(m.object)
 		found, err := set.Judge(ctx, policy.Request{Object: o, User: by.user, Namespace: namespaces[o.GetNamespace()]})
 		if err != nil {
 			return r, err

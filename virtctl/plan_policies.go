@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"virtstack.io/virtstack/gitops/plan"
@@ -129,11 +128,7 @@ func (p policed) ask(ctx context.Context, want, is *unstructured.Unstructured) (
 		if o.from == nil {
 			continue
 		}
-		*o.to = o.from.DeepCopy()
-		(*o.to).SetCreationTimestamp(metav1.Now()) // as the API server does before it asks
-		if o.from.GetNamespace() == "" && o.from.GetKind() != "Namespace" {
-			(*o.to).SetNamespace(p.by.namespace)
-		}
+		*o.to = p.by.sent(o.from)
 		r.Namespace = p.namespaces[(*o.to).GetNamespace()]
 	}
 	return p.set.Judge(ctx, r)

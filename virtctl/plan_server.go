@@ -18,6 +18,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/gitops/plan"
+	"virtstack.io/virtstack/machine/names"
 )
 
 // live is a cluster that a plan is made for. Nothing in it is changed: what writes is a dry run.
@@ -154,7 +155,7 @@ func other(err error) error {
 func isVerdict(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsMethodNotSupported(err) ||
-		err != nil && strings.Contains(err.Error(), "failed to create typed patch object") // a field of another type, which it calls its own error
+		err != nil && strings.Contains(err.Error(), names.Untyped)
 }
 
 // refusal tells why the API server refuses an object, but for Secrets: it may quote what they hold.

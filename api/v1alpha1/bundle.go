@@ -301,6 +301,9 @@ type ResourceRef struct {
 	Version string `json:"v"`
 }
 
+// Prunes tells whether what has left the source is removed.
+func (b *Bundle) Prunes() bool { return b.Spec.Prune != nil && b.Spec.Prune.Enabled }
+
 // PrunesAtEnd tells whether what it applied is removed with it.
 func (b *Bundle) PrunesAtEnd() bool {
 	switch b.Spec.DeletionPolicy {
@@ -309,7 +312,7 @@ func (b *Bundle) PrunesAtEnd() bool {
 	case DeletionOrphan:
 		return false
 	}
-	return b.Spec.Prune != nil && b.Spec.Prune.Enabled
+	return b.Prunes()
 }
 
 // GetConditions returns the status conditions.

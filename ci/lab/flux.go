@@ -88,13 +88,7 @@ func (f *Flux) processes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return Until(ctx, time.Minute, "Flux's artifacts to be served", func(context.Context) (bool, string, error) {
-		conn, err := net.DialTimeout("tcp", storage, time.Second)
-		if err != nil {
-			return false, "", err
-		}
-		return true, "", conn.Close()
-	})
+	return served(ctx, time.Minute, "Flux's artifacts to be served", storage)
 }
 
 func (f *Flux) start(program string, args []string) error {

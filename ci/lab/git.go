@@ -50,7 +50,12 @@ func (l *Lab) StartGitServer(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	return Until(ctx, 10*time.Second, "the Git server", func(context.Context) (bool, string, error) {
+	return served(ctx, 10*time.Second, "the Git server", addr)
+}
+
+// served waits until something listens at an address.
+func served(ctx context.Context, limit time.Duration, what, addr string) error {
+	return Until(ctx, limit, what, func(context.Context) (bool, string, error) {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err != nil {
 			return false, "", err

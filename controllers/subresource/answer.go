@@ -53,13 +53,21 @@ func notServed(r *http.Request) error {
 	return err
 }
 
-// options decodes the body of a verb, JSON or YAML, into o; an empty one leaves it as it is.
+// options is into for a verb that changes nothing which could come from Git.
 func options(w http.ResponseWriter, r *http.Request, o any) error {
-	body, err := bodyOf(w, r, maxBody)
-	if err != nil || len(body) == 0 {
+	if err := plain(r); err != nil {
 		return err
 	}
-	if err := yaml.Unmarshal(body, o); err != nil {
+	return into(w, r, o)
+}
+
+// into decodes the body of a verb, JSON or YAML, into o; an empty one leaves it as it is.
+func into(w http.ResponseWriter, r *http.Request, o any) error {
+	raw, err := bodyOf(w, r, maxBody)
+	if err != nil || len(raw) == 0 {
+		return err
+	}
+	if err := yaml.Unmarshal(raw, o); err != nil {
 		return apierrors.NewBadRequest("decoding the request's body: " + err.Error())
 	}
 	return nil

@@ -18,12 +18,15 @@ import (
 // asking reads what a request asks for in place of a commit, until some time after now; nil: nothing.
 type asking func(r *http.Request, now time.Time) (*override.Override, error)
 
-// noOverride refuses one, for verbs that change nothing which could come from Git.
-func noOverride(r *http.Request, _ time.Time) (*override.Override, error) {
+// noOverride refuses one.
+func noOverride(r *http.Request, _ time.Time) (*override.Override, error) { return nil, plain(r) }
+
+// plain refuses a request for an override of a verb that can't be one.
+func plain(r *http.Request) error {
 	if r.URL.Query().Has("override") {
-		return nil, apierrors.NewBadRequest("override: Forbidden: only start and stop can override what Git says: leave it out")
+		return apierrors.NewBadRequest("override: Forbidden: only start and stop can override what Git says: leave it out")
 	}
-	return nil, nil
+	return nil
 }
 
 // overrideOf reads the query parameters override, for and reason.

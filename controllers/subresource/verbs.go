@@ -39,7 +39,7 @@ func decided[O any](decide func(plan.Seen, O) ([]plan.Action, error), dryRun fun
 		if err != nil {
 			return err
 		}
-		if err := options(w, r, &o); err != nil {
+		if err := into(w, r, &o); err != nil {
 			return err
 		}
 		err = s.apply(r.Context(), t, dryRun(o), func(seen plan.Seen) ([]plan.Action, error) {
@@ -96,7 +96,7 @@ func (s *Server) once(ctx context.Context, t Target, dryRun []string, decide dec
 	}
 	seen := plan.Look(vm, vmi)
 	seen.GitManagers = cfg.GitManagers
-	seen.OverrideIsOurs = slices.Contains((apply.Applier{Manager: names.OverrideManager}).Keys(vm, "annotations"), names.RunOverride)
+	seen.OverrideIsOurs = (apply.Applier{Manager: names.OverrideManager}).Owns(vm, "", "metadata", "annotations", names.RunOverride)
 	actions, err := decide(seen)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
@@ -99,7 +98,7 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (pla
 	if err := c.Client.Get(ctx, key, vm); err != nil {
 		return plan.Seen{}, client.IgnoreNotFound(err)
 	}
-	seen := plan.Seen{VM: vm, OverrideIsOurs: slices.Contains(c.overrides().Keys(vm, "annotations"), names.RunOverride)}
+	seen := plan.Seen{VM: vm, OverrideIsOurs: c.overrides().Owns(vm, "", "metadata", "annotations", names.RunOverride)}
 	vmi := &v1.VirtualMachineInstance{}
 	err := c.Client.Get(ctx, key, vmi)
 	switch {

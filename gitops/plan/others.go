@@ -129,7 +129,7 @@ func (p *planner) bundle(i *Item, is, want Object) {
 }
 
 func (p *planner) moved(i *Item, a, b *v1alpha1.Bundle) {
-	prunes := b.Spec.Prune != nil && b.Spec.Prune.Enabled && b.Spec.Prune.VMs != v1alpha1.PruneKeep
+	prunes := b.Prunes() && b.Spec.Prune.VMs != v1alpha1.PruneKeep
 	away := a.Spec.Path != b.Spec.Path || a.Spec.TargetNamespace != b.Spec.TargetNamespace ||
 		a.Spec.Source.Git != nil && b.Spec.Source.Git != nil && a.Spec.Source.Git.URL != b.Spec.Source.Git.URL
 	switch {

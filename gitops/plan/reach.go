@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	k8sv1 "k8s.io/api/core/v1"
 	v1 "kubevirt.io/api/core/v1"
@@ -128,7 +129,7 @@ const later = "the guest has it at its next start"
 
 // content tells whether more than labels and annotations differ.
 func content(fields []change.Field) bool {
-	return slices.ContainsFunc(fields, func(f change.Field) bool { return len(f.Path) < 8 || f.Path[:8] != "metadata" })
+	return slices.ContainsFunc(fields, func(f change.Field) bool { return !strings.HasPrefix(f.Path, "metadata") })
 }
 
 // instancetype judges an instancetype or preference: a change of it changes no VM that has it.

@@ -17,17 +17,20 @@ func (i Item) key() key {
 
 // replace finds VMs that come in the place of others that go: the same template under another name.
 func (p *planner) replace(items []*Item) {
-	taken := map[key]bool{}
+	var gone []*Item
+	for _, i := range items {
+		if i.Kind == "VirtualMachine" && i.Change == Deleted {
+			gone = append(gone, i)
+		}
+	}
 	for _, come := range items {
-		if come.Kind != "VirtualMachine" || come.Change != Created || p.to.vms[come.key()] == nil {
+		k := come.key()
+		if come.Kind != "VirtualMachine" || come.Change != Created || p.to.vms[k] == nil {
 			continue
 		}
-		for _, gone := range items {
-			if k := gone.key(); gone.Kind == "VirtualMachine" && gone.Change == Deleted && !taken[k] && p.twins(k, come.key()) {
-				taken[k] = true
-				p.replaces(come, gone)
-				break
-			}
+		if at := slices.IndexFunc(gone, func(i *Item) bool { return p.twins(i.key(), k) }); at >= 0 {
+			p.replaces(come, gone[at])
+			gone = slices.Delete(gone, at, at+1)
 		}
 	}
 }

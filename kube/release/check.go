@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"golang.org/x/sync/errgroup"
+
+	"virtstack.io/virtstack/machine/names"
 )
 
 // parallel is how many objects are checked at a time.
@@ -84,10 +86,6 @@ func (u *Unanswered) Error() string {
 // Unwrap returns what came instead of an answer.
 func (u *Unanswered) Unwrap() error { return u.Err }
 
-// untyped is how the API server, with HTTP status 500, refuses to apply a field that the kind doesn't have, or has of
-// another type.
-const untyped = "failed to create typed patch object"
-
 // refuses reports whether err is an answer about the object itself, which the same request gets again: one of HTTP's 4xx,
 // an unknown kind, or another owner.
 func refuses(err error) bool {
@@ -95,7 +93,7 @@ func refuses(err error) bool {
 	if !errors.As(err, &answer) {
 		return meta.IsNoMatchError(err) || errors.Is(err, ErrOwned)
 	}
-	if strings.Contains(answer.Status().Message, untyped) {
+	if strings.Contains(answer.Status().Message, names.Untyped) {
 		return true
 	}
 	switch code := answer.Status().Code; code {

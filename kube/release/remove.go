@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"virtstack.io/virtstack/machine/names"
@@ -29,11 +28,11 @@ func (r *Releaser) Remove(ctx context.Context, refs []Ref) (left []Ref, err erro
 		if !gone {
 			left = append(left, ref)
 		}
-		safe = safe && (err == nil || !slices.Contains(machines, ref.GroupKind))
+		safe = safe && (err == nil || !slices.Contains(names.Protectable, ref.GroupKind))
 	}
 	var carriers []Ref
 	for _, ref := range refs {
-		if slices.Contains(carrying, ref.GroupKind) {
+		if slices.Contains(names.Carriers, ref.GroupKind) {
 			carriers = append(carriers, ref)
 			continue
 		}
@@ -49,14 +48,7 @@ func (r *Releaser) Remove(ctx context.Context, refs []Ref) (left []Ref, err erro
 	return left, errors.Join(errs...)
 }
 
-var (
-	// machines are the kinds that can be protected.
-	machines = []schema.GroupKind{{Group: "kubevirt.io", Kind: "VirtualMachine"}, {Group: "pool.kubevirt.io", Kind: "VirtualMachinePool"}}
-	// carrying are those that take machines or their disks along.
-	carrying = []schema.GroupKind{{Kind: "PersistentVolumeClaim"}, {Group: "cdi.kubevirt.io", Kind: "DataVolume"}, {Kind: "Namespace"},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}}
-	errProtected = errors.New("protected")
-)
+var errProtected = errors.New("protected")
 
 func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 	u := ref.empty()

@@ -111,10 +111,19 @@ func OtherGitOwner(obj metav1.Object, mine string) (GitOwner, bool) {
 func wrote(entries []metav1.ManagedFieldsEntry, in, key string) bool {
 	field := fieldpath.MakePathOrDie("metadata", in, key)
 	return slices.ContainsFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
-		if e.FieldsV1 == nil {
-			return false
-		}
-		set := &fieldpath.Set{}
-		return set.FromJSON(e.FieldsV1.GetRawReader()) == nil && set.Has(field)
+		owned, err := Owns(e, field)
+		return owned && err == nil
 	})
+}
+
+// Owns tells whether an entry of an object's managed fields has a field; the error is of an entry that can't be read.
+func Owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) (bool, error) {
+	if entry.FieldsV1 == nil {
+		return false, nil
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return false, err
+	}
+	return set.Has(field), nil
 }

@@ -20,6 +20,9 @@ const (
 	// the field manager that writes it, for virt-api, and drops it at its end, for virt-controller.
 	RunOverride     = "virtstack.io/run-override"
 	OverrideManager = "virt-api-override"
+	// Untyped is in what the API server says, with HTTP status 500 as of an error of its own, where it refuses to apply a
+	// field that the kind doesn't have, or has of another type.
+	Untyped = "failed to create typed patch object"
 	// Defaults is the VMI annotation with the defaults of the configuration that the VMI was made with.
 	Defaults = "virtstack.io/defaults"
 )

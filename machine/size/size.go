@@ -117,6 +117,11 @@ func share(out *k8sv1.ResourceRequirements, vmi *v1.VirtualMachineInstance, cfg 
 	}
 }
 
+// Whole tells whether a node gives a resource whole, so that a Pod's limit of it has to be its request.
+func Whole(name k8sv1.ResourceName) bool {
+	return strings.Contains(string(name), "/") || strings.HasPrefix(string(name), k8sv1.ResourceHugePagesPrefix)
+}
+
 // others asks for what the VMI names beside CPUs and memory. Of what nodes give whole, as much is the limit: the API server
 // has it so.
 func others(out *k8sv1.ResourceRequirements, r v1.ResourceRequirements) {
@@ -124,7 +129,7 @@ func others(out *k8sv1.ResourceRequirements, r v1.ResourceRequirements) {
 		if name == k8sv1.ResourceCPU || name == k8sv1.ResourceMemory {
 			continue
 		}
-		if out.Requests[name] = q; strings.Contains(string(name), "/") || strings.HasPrefix(string(name), k8sv1.ResourceHugePagesPrefix) {
+		if out.Requests[name] = q; Whole(name) {
 			out.Limits[name] = q
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/size"
 )
 
 const (
@@ -137,8 +139,7 @@ func resources(path *field.Path, r v1.ResourceRequirements) field.ErrorList {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-		whole := strings.Contains(string(name), "/") || strings.HasPrefix(string(name), k8sv1.ResourceHugePagesPrefix)
-		if limit, ok := r.Limits[name]; ok && whole && limit.Cmp(r.Requests[name]) != 0 {
+		if limit, ok := r.Limits[name]; ok && size.Whole(name) && limit.Cmp(r.Requests[name]) != 0 {
 			request := r.Requests[name]
 			errs = append(errs, field.Invalid(path.Child("limits").Key(string(name)), limit.String(), "must be the request, "+request.String()))
 		}

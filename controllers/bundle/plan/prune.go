@@ -6,27 +6,26 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/machine/names"
 )
 
-const machines = "_kubevirt.io_VirtualMachine"
-
-// disks are the ends of the IDs of what holds the disks of VMs.
-var disks = []string{"_cdi.kubevirt.io_DataVolume", "__PersistentVolumeClaim"}
-
-// holders are those of what takes all that is in it along.
-var holders = []string{"__Namespace", "_apiextensions.k8s.io_CustomResourceDefinition"}
-
-func isOne(of []string, r v1alpha1.ResourceRef) bool {
-	return slices.ContainsFunc(of, func(k string) bool { return strings.HasSuffix(r.ID, k) })
+// isOf tells whether an object is of one of these kinds.
+func isOf(kinds []schema.GroupKind, r v1alpha1.ResourceRef) bool {
+	return slices.ContainsFunc(kinds, func(k schema.GroupKind) bool { return strings.HasSuffix(r.ID, suffix(k)) })
 }
+
+// suffix is how the IDs of a kind's objects end.
+func suffix(k schema.GroupKind) string { return "_" + k.Group + "_" + k.Kind }
 
 // Prunes tells whether the Bundle removes what is left over, or now that it is being deleted all that it applied.
 func Prunes(b *v1alpha1.Bundle) bool {
 	if b.DeletionTimestamp != nil {
 		return b.PrunesAtEnd()
 	}
-	return b.Spec.Prune != nil && b.Spec.Prune.Enabled
+	return b.Prunes()
 }
 
 // prunable are those of refs that the Bundle lets be removed.
@@ -37,16 +36,15 @@ func prunable(b *v1alpha1.Bundle, refs []v1alpha1.ResourceRef) []v1alpha1.Resour
 	if b.Spec.Prune == nil || b.Spec.Prune.VMs != v1alpha1.PruneKeep {
 		return refs
 	}
-	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool {
-		return strings.HasSuffix(r.ID, machines) || isOne(disks, r) || isOne(holders, r)
-	})
+	kept := append([]schema.GroupKind{names.Machine}, names.Carriers...)
+	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool { return isOf(kept, r) })
 }
 
 // removals splits what is left over into what goes now, and what is kept for the sake of protected machines: they, and
 // while there is one all disks, as any may be its own, and what would take it along.
 func removals(s Seen) (gone, kept []v1alpha1.ResourceRef) {
 	for _, r := range prunable(s.Bundle, s.Left) {
-		if slices.Contains(s.Protected, r) || len(s.Protected) > 0 && (isOne(disks, r) || isOne(holders, r)) {
+		if slices.Contains(s.Protected, r) || len(s.Protected) > 0 && isOf(names.Carriers, r) {
 			kept = append(kept, r)
 		} else {
 			gone = append(gone, r)
@@ -65,27 +63,28 @@ func unapproved(s Seen) *Failure {
 	if err != nil {
 		most = 0 // the schema lets nothing else in
 	}
-	all := only(machines, inventory(s.Bundle))
-	gone := slices.DeleteFunc(only(machines, prunable(s.Bundle, minus(inventory(s.Bundle), s.Wanted))), func(r v1alpha1.ResourceRef) bool {
+	all := machines(inventory(s.Bundle))
+	gone := slices.DeleteFunc(machines(prunable(s.Bundle, minus(inventory(s.Bundle), s.Wanted))), func(r v1alpha1.ResourceRef) bool {
 		return slices.Contains(p.Approved, machine(r))
 	})
 	if len(gone)*100 <= most*len(all) {
 		return nil
 	}
-	var names []string
+	var list []string
 	for _, r := range gone {
-		names = append(names, machine(r))
+		list = append(list, machine(r))
 	}
 	return &Failure{Reason: ApprovalNeeded, Final: true, Message: fmt.Sprintf(
 		"%s: nothing was applied: it removes %d of %d VirtualMachines, and spec.prune.maxFraction is %s: to approve, commit to spec.prune.approved of the Bundle: [%s]",
-		s.Revision, len(gone), len(all), p.MaxFraction, strings.Join(names, ", "))}
+		s.Revision, len(gone), len(all), p.MaxFraction, strings.Join(list, ", "))}
 }
 
-func only(kind string, refs []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
-	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool { return !strings.HasSuffix(r.ID, kind) })
+func machines(refs []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
+	vm := []schema.GroupKind{names.Machine}
+	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool { return !isOf(vm, r) })
 }
 
 // machine is namespace/name of a machine.
 func machine(r v1alpha1.ResourceRef) string {
-	return strings.Replace(strings.TrimSuffix(r.ID, machines), "_", "/", 1)
+	return strings.Replace(strings.TrimSuffix(r.ID, suffix(names.Machine)), "_", "/", 1)
 }

@@ -38,14 +38,8 @@ func GitOwner(obj metav1.Object, others []string, path ...string) (Owner, bool) 
 }
 
 func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
-	if entry.FieldsV1 == nil {
-		return false
-	}
-	set := &fieldpath.Set{}
-	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-		return true // what can't be read is taken as owned: the field is Git's in doubt
-	}
-	return set.Has(field)
+	owned, err := names.Owns(entry, field)
+	return owned || err != nil // what can't be read is taken as owned: the field is Git's in doubt
 }
 
 // gitRefusal refuses to write the run strategy where a Git tool owns it, and says what to commit instead. The same
