@@ -30,28 +30,42 @@ type builder struct {
 	packages            debian.Extracted
 }
 
+// nextAlias is the tag of the images that stand in for a later release, beside the one that is made of the content.
+const nextAlias = "next"
+
 // recipe says how one image is made.
 type recipe struct {
 	name    string
 	compile func(context.Context) ([]string, error)
 	spec    func(context.Context) (oci.Spec, error)
+	// next is the name of the image whose later version this is, "" for none. It is built only when it is named.
+	next string
 }
 
 func (b *builder) recipes() []recipe {
+	now, next := b.this(), b.next()
 	return []recipe{
-		{"virtstack", b.compileComponents, func(context.Context) (oci.Spec, error) {
-			return component.Spec(b.packages, b.cached("bin"))
-		}},
-		{"virt-launcher", b.compileLauncher, func(context.Context) (oci.Spec, error) {
-			return launcher.Spec(b.packages, b.cached("bin", "virt-launcher"))
-		}},
-		{"guest", b.compileGuestd, func(ctx context.Context) (oci.Spec, error) {
+		{name: "virtstack", compile: b.components(now), spec: b.componentSpec(now)},
+		{name: "virt-launcher", compile: b.launcher(now), spec: b.launcherSpec(now)},
+		{name: "guest", compile: b.compileGuestd, spec: func(ctx context.Context) (oci.Spec, error) {
 			files, err := b.guest().Make(ctx)
 			if err != nil {
 				return oci.Spec{}, err
 			}
 			return guest.Spec(files)
 		}},
+		{name: "virtstack-next", next: "virtstack", compile: b.components(next), spec: b.componentSpec(next)},
+		{name: "virt-launcher-next", next: "virt-launcher", compile: b.launcher(next), spec: b.launcherSpec(next)},
+	}
+}
+
+func (b *builder) componentSpec(e edition) func(context.Context) (oci.Spec, error) {
+	return func(context.Context) (oci.Spec, error) { return component.Spec(b.packages, e.dir) }
+}
+
+func (b *builder) launcherSpec(e edition) func(context.Context) (oci.Spec, error) {
+	return func(context.Context) (oci.Spec, error) {
+		return launcher.Spec(b.packages, filepath.Join(e.dir, "virt-launcher"))
 	}
 }
 
@@ -72,7 +86,7 @@ type Record struct {
 	Inputs          string `json:"inputs"`          // digest of all that the image was made of
 }
 
-// build brings the named images up to date, all of them if none is named.
+// build brings the named images up to date, all of this version if none is named.
 func (b *builder) build(ctx context.Context, names []string) error {
 	recipes, err := b.named(names)
 	if err != nil {
@@ -101,7 +115,7 @@ func (b *builder) build(ctx context.Context, names []string) error {
 func (b *builder) named(names []string) ([]recipe, error) {
 	all := b.recipes()
 	if len(names) == 0 {
-		return all, nil
+		return slices.DeleteFunc(all, func(r recipe) bool { return r.next != "" }), nil
 	}
 	var chosen []recipe
 	for _, name := range names {
@@ -163,7 +177,10 @@ func (b *builder) write(ctx context.Context, r recipe) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	repository, archive := "localhost/"+r.name, r.name+".tar"
+	repository, archive, alias := "localhost/"+r.name, r.name+".tar", alias
+	if r.next != "" {
+		repository, alias = "localhost/"+r.next, nextAlias
+	}
 	if err := image.WriteArchive(filepath.Join(b.out, archive), repository, tag, alias); err != nil {
 		return Record{}, err
 	}

@@ -84,3 +84,27 @@ func TestUnknownNamesAndCommandsAreRefused(t *testing.T) {
 		t.Errorf("got error %v, want the name in it", err)
 	}
 }
+
+// The later version is the same but for its stamps and its names, and is built only when it is asked for.
+func TestALaterVersionOfTheImages(t *testing.T) {
+	b := &builder{cache: t.TempDir(), out: t.TempDir(), log: t.Output()}
+	now, err := b.named(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range now {
+		if r.next != "" {
+			t.Errorf("%s is built without being named", r.name)
+		}
+	}
+	later, err := b.named([]string{"virtstack-next", "virt-launcher-next"})
+	if err != nil || len(later) != 2 || later[0].next != "virtstack" || later[1].next != "virt-launcher" {
+		t.Fatalf("the later version is %v, %v", later, err)
+	}
+	if flags := b.next().stamp.flags(); !strings.Contains(flags, "release.Version=v0.3.0") || !strings.Contains(flags, "guest/v1.newest=3") {
+		t.Errorf("its flags are %s", flags)
+	}
+	if flags := b.this().stamp.flags(); flags != "-s -w" {
+		t.Errorf("this version's flags are %s", flags)
+	}
+}

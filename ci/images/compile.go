@@ -18,15 +18,23 @@ import (
 // makes the launcher 24 MB instead of 17, and 7 MiB more of it resident.
 const launcherTags = "libvirt_dlopen,libvirt_without_lxc,grpcnotrace"
 
+// compilation says where programs go, and how they are built.
+type compilation struct {
+	dir   string
+	env   []string
+	flags string // of the linker
+}
+
 // compile builds packages beneath cmd or elsewhere into one directory, one file each, and returns those files. What is
 // up to date is not linked again.
-func (b *builder) compile(ctx context.Context, dir string, env []string, packages ...string) ([]string, error) {
+func (b *builder) compile(ctx context.Context, what compilation, packages ...string) ([]string, error) {
+	dir := what.dir
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", launcherTags, "-ldflags", b.linkerFlags(), "-o", dir + "/"}, packages...)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", launcherTags, "-ldflags", what.flags, "-o", dir + "/"}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), append(env, "GOOS=linux", "GOARCH=amd64")...)
+	cmd.Env = append(os.Environ(), append(what.env, "GOOS=linux", "GOARCH=amd64")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building %s: %w\n%s", strings.Join(packages, " "), err, out)
 	}
@@ -37,33 +45,58 @@ func (b *builder) compile(ctx context.Context, dir string, env []string, package
 	return files, nil
 }
 
-// linkerFlags leaves out symbols and stamps the version. Without one the programs tell the version in their source, so
-// that a commit which changes no program changes no image either.
-func (b *builder) linkerFlags() string {
+// stamp is what the linker writes into the programs of a version.
+type stamp struct {
+	version  string // "" is the one in the source, so that a commit which changes no program changes no image either
+	protocol string // of node agents and launchers; "" is the one in the source
+}
+
+// flags leaves out symbols and stamps.
+func (s stamp) flags() string {
 	flags := "-s -w"
-	if b.version == "" {
-		return flags
+	if s.version != "" {
+		flags += " -X virtstack.io/virtstack/machine/release.Version=" + s.version
 	}
-	return flags + " -X virtstack.io/virtstack/machine/release.Version=" + b.version
+	if s.protocol != "" {
+		flags += " -X virtstack.io/virtstack/api/guest/v1.newest=" + s.protocol
+	}
+	return flags
 }
 
-func (b *builder) compileComponents(ctx context.Context) ([]string, error) {
-	var packages []string
-	for _, name := range component.Binaries {
-		packages = append(packages, "./cmd/"+name)
-	}
-	return b.compile(ctx, b.cached("bin"), []string{"CGO_ENABLED=0"}, packages...)
+// edition is one version of the programs and where they lie.
+type edition struct {
+	dir   string
+	stamp stamp
 }
 
-func (b *builder) compileLauncher(ctx context.Context) ([]string, error) {
-	if err := ensureCompiler(ctx); err != nil {
-		return nil, err
+// this is the version that is built; next has the same source and stands in for a release two minor versions later.
+func (b *builder) this() edition { return edition{b.cached("bin"), stamp{version: b.version}} }
+func (b *builder) next() edition {
+	return edition{b.cached("bin-next"), stamp{version: "v0.3.0", protocol: "3"}}
+}
+
+// components compiles what is in the component image.
+func (b *builder) components(e edition) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		var packages []string
+		for _, name := range component.Binaries {
+			packages = append(packages, "./cmd/"+name)
+		}
+		return b.compile(ctx, compilation{e.dir, []string{"CGO_ENABLED=0"}, e.stamp.flags()}, packages...)
 	}
-	return b.compile(ctx, b.cached("bin"), []string{"CGO_ENABLED=1"}, "./cmd/virt-launcher")
+}
+
+func (b *builder) launcher(e edition) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		if err := ensureCompiler(ctx); err != nil {
+			return nil, err
+		}
+		return b.compile(ctx, compilation{e.dir, []string{"CGO_ENABLED=1"}, e.stamp.flags()}, "./cmd/virt-launcher")
+	}
 }
 
 func (b *builder) compileGuestd(ctx context.Context) ([]string, error) {
-	return b.compile(ctx, b.cached("bin"), []string{"CGO_ENABLED=0"}, "./ci/images/guest/guestd")
+	return b.compile(ctx, compilation{b.cached("bin"), []string{"CGO_ENABLED=0"}, b.this().stamp.flags()}, "./ci/images/guest/guestd")
 }
 
 // ensureCompiler installs a C compiler on a machine that has none: the libvirt binding is the one part that needs it.

@@ -18,6 +18,7 @@ const usage = `usage: images [flags] build [name...]    build what is not up to 
        images [flags] contract           test the launcher's driver on the libvirt and QEMU of its image
 
 images: virtstack, virt-launcher, guest
+        virtstack-next, virt-launcher-next: the same programs as a later version, for tests of upgrades; only if named
 `
 
 func main() {

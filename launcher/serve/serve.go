@@ -48,9 +48,10 @@ type refusal struct{ error }
 type Server struct {
 	guestv1.UnimplementedGuestServer
 
-	guest   *guest.Guest
-	prepare Prepare
-	devices chan devices // holds one value
+	guest    *guest.Guest
+	prepare  Prepare
+	devices  chan devices // holds one value
+	protocol uint32       // the newest that is spoken
 }
 
 // devices are those of the guest that reports tell of.
@@ -61,7 +62,7 @@ type devices struct {
 
 // New returns a server for a guest.
 func New(g *guest.Guest, prepare Prepare) *Server {
-	s := &Server{guest: g, prepare: prepare, devices: make(chan devices, 1)}
+	s := &Server{guest: g, prepare: prepare, devices: make(chan devices, 1), protocol: guestv1.Protocol}
 	s.devices <- devices{}
 	return s
 }
@@ -80,8 +81,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // negotiate returns the version to speak with a caller.
-func negotiate(theirs uint32) (uint32, error) {
-	ours := min(theirs, guestv1.Protocol)
+func (s *Server) negotiate(theirs uint32) (uint32, error) {
+	ours := min(theirs, s.protocol)
 	if ours < guestv1.OldestProtocol {
 		return 0, status.Errorf(codes.FailedPrecondition, "protocol %d is not spoken here, want at least %d", theirs, guestv1.OldestProtocol)
 	}
@@ -90,7 +91,7 @@ func negotiate(theirs uint32) (uint32, error) {
 
 // SyncVirtualMachine implements guestv1.GuestServer.
 func (s *Server) SyncVirtualMachine(ctx context.Context, r *guestv1.SyncVirtualMachineRequest) (*guestv1.SyncVirtualMachineResponse, error) {
-	protocol, err := negotiate(r.GetProtocol())
+	protocol, err := s.negotiate(r.GetProtocol())
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func devicesOf(vmi *v1.VirtualMachineInstance, ready Prepared) devices {
 
 // Watch implements guestv1.GuestServer. The stream ends after a final state.
 func (s *Server) Watch(r *guestv1.WatchRequest, stream grpc.ServerStreamingServer[guestv1.State]) error {
-	if _, err := negotiate(r.GetProtocol()); err != nil {
+	if _, err := s.negotiate(r.GetProtocol()); err != nil {
 		return err
 	}
 	for {
@@ -170,7 +171,7 @@ func (s *Server) Watch(r *guestv1.WatchRequest, stream grpc.ServerStreamingServe
 
 // Act implements guestv1.GuestServer.
 func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActResponse, error) {
-	if _, err := negotiate(r.GetProtocol()); err != nil {
+	if _, err := s.negotiate(r.GetProtocol()); err != nil {
 		return nil, err
 	}
 	var err error

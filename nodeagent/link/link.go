@@ -34,8 +34,9 @@ type Dialer func(ctx context.Context) (net.Conn, error)
 
 // Link is a connection to one launcher.
 type Link struct {
-	conn  *grpc.ClientConn
-	guest guestv1.GuestClient
+	conn     *grpc.ClientConn
+	guest    guestv1.GuestClient
+	protocol uint32 // the newest that is spoken
 }
 
 // Open returns a link that connects when it is first used.
@@ -52,7 +53,7 @@ func Open(dial Dialer) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a link: %w", err)
 	}
-	return &Link{conn, guestv1.NewGuestClient(conn)}, nil
+	return &Link{conn, guestv1.NewGuestClient(conn), guestv1.Protocol}, nil
 }
 
 // Close hangs up. The guest goes on.
@@ -63,13 +64,13 @@ func (l *Link) Close() error { return l.conn.Close() }
 func (l *Link) Sync(ctx context.Context, req *guestv1.SyncVirtualMachineRequest) (*guestv1.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	req.Protocol = guestv1.Protocol
+	req.Protocol = l.protocol
 	resp, err := l.guest.SyncVirtualMachine(ctx, req)
 	if err != nil {
 		return nil, heard(err)
 	}
-	if p := resp.GetProtocol(); p < guestv1.OldestProtocol || p > guestv1.Protocol {
-		return nil, fmt.Errorf("launcher chose protocol %d, want %d to %d", p, guestv1.OldestProtocol, guestv1.Protocol)
+	if p := resp.GetProtocol(); p < guestv1.OldestProtocol || p > l.protocol {
+		return nil, fmt.Errorf("launcher chose protocol %d, want %d to %d", p, guestv1.OldestProtocol, l.protocol)
 	}
 	return resp.GetState(), nil
 }
@@ -97,7 +98,7 @@ func (l *Link) Kill(ctx context.Context) error {
 func (l *Link) act(ctx context.Context, req *guestv1.ActRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
-	req.Protocol = guestv1.Protocol
+	req.Protocol = l.protocol
 	_, err := l.guest.Act(ctx, req)
 	return heard(err)
 }
@@ -123,7 +124,7 @@ func heard(err error) error {
 func (l *Link) watch(ctx context.Context, report func(*guestv1.State)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := l.guest.Watch(ctx, &guestv1.WatchRequest{Protocol: guestv1.Protocol})
+	stream, err := l.guest.Watch(ctx, &guestv1.WatchRequest{Protocol: l.protocol})
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,26 @@
 package guestv1
 
-// Versions of the protocol that this build speaks. A node agent works with launchers of the last two minor releases
-// and the other way round, so a version is dropped only when no release that speaks it is supported.
-const (
-	OldestProtocol uint32 = 1
-	Protocol       uint32 = 1
-)
+import "strconv"
+
+// OldestProtocol is the oldest version of the protocol that this build speaks. A node agent works with launchers of the
+// last two minor releases and the other way round, so a version is dropped only when no release that speaks it is
+// supported.
+const OldestProtocol uint32 = 1
+
+// Protocol is the newest version that this build speaks.
+var Protocol = stamped(newest)
+
+// newest is written by the linker (-X) for a build that stands in for a later release, in tests of upgrades.
+var newest = "1"
+
+// stamped reads the linker's word. A wrong one ends the program before it speaks with anybody.
+func stamped(word string) uint32 {
+	n, err := strconv.ParseUint(word, 10, 32)
+	if err != nil || uint32(n) < OldestProtocol {
+		panic("the linker was given protocol " + strconv.Quote(word) + ", want a number of at least " + strconv.Itoa(int(OldestProtocol)))
+	}
+	return uint32(n)
+}
 
 // Paths that virt-controller (who renders the Pod), virt-handler (who reaches in from the node) and virt-launcher
 // (who lives there) agree on.
