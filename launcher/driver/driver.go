@@ -10,6 +10,15 @@ import (
 // ErrGone is in the error of every method once what runs guests has died.
 var ErrGone = errors.New("the hypervisor daemon has ended")
 
+// Refusal is in the error of Define and Start where the guest can't be what its XML says: the same call fails the same
+// way for ever. Any other error may be gone the next time.
+type Refusal struct{ Err error }
+
+func (r Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns what the hypervisor said.
+func (r Refusal) Unwrap() error { return r.Err }
+
 // Driver runs one guest. Methods may be called from several goroutines.
 type Driver interface {
 	// State tells what is true now. It is the only source of facts: no method's result is needed to know how it went.
@@ -17,7 +26,8 @@ type Driver interface {
 	// Events gives a value when State may have changed. Values may be joined or spurious; the channel is closed when the
 	// driver can no longer serve.
 	Events() <-chan struct{}
-	// Define stores the guest's libvirt XML. Storing the same guest again replaces what was stored.
+	// Define stores the guest's libvirt XML. Storing the same guest again replaces what was stored. XML that no guest can
+	// be made of is a Refusal.
 	Define(ctx context.Context, xml string) error
 	// Start starts the stored guest in phase Running, or Paused before its first instruction. It fails if the guest runs or
 	// ever ran.

@@ -29,7 +29,8 @@ type Guest struct {
 	mu     sync.Mutex
 	xml    string // empty: nobody has asked for the guest
 	first  driver.Phase
-	refuse string // why there will be no guest; empty: there is no reason
+	refuse string    // why there will be no guest; empty: there is no reason
+	tried  time.Time // when a start failed for the first time
 	stop   time.Time
 	told   bool // to end, by whoever ends the Pod
 	press  time.Time
@@ -68,7 +69,7 @@ func New(d driver.Driver, grace time.Duration) *Guest {
 }
 
 // SyncVMI makes the guest be what xml says: starts it if it never ran, in phase Running or Paused. An error of the start
-// is final and shows in the report as well; the launcher then ends.
+// shows in the report as well. Where no later try mends it, or QEMU has ended, it is final and the launcher then ends.
 func (g *Guest) SyncVMI(ctx context.Context, xml string, first driver.Phase) error {
 	g.mu.Lock()
 	g.xml, g.first = xml, first
@@ -246,8 +247,26 @@ func (g *Guest) step(ctx context.Context) (plan.Plan, error) {
 	if after, stateErr := g.driver.State(ctx); stateErr == nil {
 		state = after
 	}
+	if err != nil && state.Phase <= driver.Defined && g.gives(now, err) {
+		state.Phase, state.Why = driver.Ended, driver.Failed
+	}
 	g.publish(state, err)
 	return p, err
+}
+
+// gives tells whether the guest is given up because of an error: there will be none.
+func (g *Guest) gives(now time.Time, err error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tried.IsZero() {
+		g.tried = now
+	}
+	if !plan.GivesUp(now, g.tried, err) {
+		return false
+	}
+	g.refuse = Line(err.Error())
+	g.look()
+	return true
 }
 
 func (g *Guest) refused() bool {

@@ -2,6 +2,8 @@ package guest_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +123,55 @@ func TestAGuestThatCantStartSaysWhy(t *testing.T) {
 	}
 	if e := ends(t, exit, 1); e.Why != err.Error() {
 		t.Errorf("exit says %q, the start said %q", e.Why, err)
+	}
+}
+
+const sameTarget = `<domain type="qemu"><name>n_web</name><os><type machine="q35">hvm</type></os><devices><disk type="block" device="disk"><target dev="vda"/></disk><disk type="block" device="disk"><target dev="vda"/></disk></devices></domain>`
+
+// unlucky is a driver that fails to store guests for a while, for no reason of theirs.
+type unlucky struct {
+	*fake.Driver
+	left int
+}
+
+func (u *unlucky) Define(ctx context.Context, xml string) error {
+	if u.left--; u.left >= 0 {
+		return errors.New("storing the guest: no space left on device")
+	}
+	return u.Driver.Define(ctx, xml)
+}
+
+// What libvirt refuses it refuses for ever: nobody asks again, and the reason is what libvirt said.
+func TestAGuestThatTheHypervisorRefusesEndsTheLauncher(t *testing.T) {
+	d, g, exit := run(t, time.Minute)
+	err := g.SyncVMI(t.Context(), sameTarget, driver.Running)
+	if err == nil || !strings.Contains(err.Error(), "target 'vda' duplicated") {
+		t.Fatalf("got %v", err)
+	}
+	if e := ends(t, exit, 1); e.Why != err.Error() {
+		t.Errorf("exit says %q, the refusal was %q", e.Why, err)
+	}
+	if r, _ := g.Report(); r.State.Phase != driver.Ended || r.State.Why != driver.Failed || r.Message != err.Error() {
+		t.Errorf("the report says %+v", r)
+	}
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil || d.Starts() != 0 {
+		t.Errorf("started %d times after the refusal, %v", d.Starts(), err)
+	}
+}
+
+func TestAStartThatFailsByBadLuckIsTriedAgain(t *testing.T) {
+	d := &unlucky{fake.Open(), 2}
+	g := guest.New(d, time.Minute)
+	for range 2 {
+		if err := g.SyncVMI(t.Context(), xml, driver.Running); err == nil {
+			t.Fatal("no error")
+		}
+		if r, _ := g.Report(); r.State.Phase != driver.Absent {
+			t.Errorf("the report says %+v", r)
+		}
+	}
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil || d.Starts() != 1 {
+		t.Errorf("%d starts, %v", d.Starts(), err)
 	}
 }
 

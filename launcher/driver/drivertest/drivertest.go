@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,9 +122,10 @@ func noAgent(t *testing.T, d Driver) {
 }
 
 func badXML(t *testing.T, d Driver) {
-	for _, xml := range []string{"", "<domain", "no XML"} {
-		if err := d.Define(t.Context(), xml); err == nil {
-			t.Errorf("stored %q", xml)
+	twice := `<disk type="file" device="disk"><source file="/x"/><target dev="vda" bus="virtio"/></disk>`
+	for _, xml := range []string{"", "<domain", "no XML", strings.Replace(guest(t), "<devices>", "<devices>"+twice+twice, 1)} {
+		if err := d.Define(t.Context(), xml); !errors.As(err, &driver.Refusal{}) {
+			t.Errorf("stored %q, or that wasn't refused for good: %v", xml, err)
 		}
 	}
 	want(t, d, driver.Absent, driver.NotEnded)

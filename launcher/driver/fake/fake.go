@@ -90,7 +90,10 @@ func (d *Driver) State(context.Context) (driver.State, error) {
 func (d *Driver) Define(_ context.Context, xml string) error {
 	var guest libvirtxml.Domain
 	if err := guest.Unmarshal(xml); err != nil {
-		return fmt.Errorf("storing the guest: %w", err)
+		return fmt.Errorf("storing the guest: %w", driver.Refusal{Err: err})
+	}
+	if target, twice := repeated(guest.Devices); twice {
+		return fmt.Errorf("storing the guest: %w", driver.Refusal{Err: fmt.Errorf("XML error: target '%s' duplicated", target)})
 	}
 	return d.with("storing the guest", func() error {
 		if d.state.Phase == driver.Absent {
@@ -99,6 +102,22 @@ func (d *Driver) Define(_ context.Context, xml string) error {
 		d.guest, d.state.Machine = &guest, guest.OS.Type.Machine
 		return nil
 	})
+}
+
+// repeated returns a device name that two disks have.
+func repeated(devices *libvirtxml.DomainDeviceList) (string, bool) {
+	if devices == nil {
+		return "", false
+	}
+	seen := map[string]bool{}
+	for _, disk := range devices.Disks {
+		if t := disk.Target; t != nil && seen[t.Dev] {
+			return t.Dev, true
+		} else if t != nil {
+			seen[t.Dev] = true
+		}
+	}
+	return "", false
 }
 
 // Start implements driver.Driver. A guest with a disk that isn't there ends at once.

@@ -209,7 +209,7 @@ func (d *Driver) Stop(context.Context) error {
 	}
 	defer free(dom)
 	err = dom.Destroy()
-	if is(err, libvirtgo.ERR_OPERATION_INVALID) {
+	if of(err, libvirtgo.ERR_OPERATION_INVALID) {
 		return nil // it doesn't run
 	}
 	return d.failed("stopping the guest", err)
@@ -260,28 +260,3 @@ func (d *Driver) must() (*libvirtgo.Domain, error) {
 }
 
 func free(dom *libvirtgo.Domain) { _ = dom.Free() } // fails only for a handle that is free already
-
-// failed wraps an error of libvirt, and tells when its cause is the daemon's death.
-func (d *Driver) failed(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if alive, err := d.conn.IsAlive(); err == nil && !alive {
-		return fmt.Errorf("%s: %w", doing, driver.ErrGone)
-	}
-	return fmt.Errorf("%s: %w", doing, plain(err))
-}
-
-func is(err error, code libvirtgo.ErrorNumber) bool {
-	var e libvirtgo.Error
-	return errors.As(err, &e) && e.Code == code
-}
-
-// plain drops the numbers around libvirt's message.
-func plain(err error) error {
-	var e libvirtgo.Error
-	if errors.As(err, &e) {
-		return errors.New(e.Message)
-	}
-	return err
-}

@@ -34,7 +34,7 @@ func Probe(ctx context.Context, o Options) (Found, error) {
 	f.Documents["capabilities.xml"] = []byte(host)
 	for _, way := range []string{"qemu", "kvm"} {
 		doc, err := d.conn.GetDomainCapabilities(emulatorPath, "x86_64", "q35", way, 0)
-		if way == "kvm" && is(err, libvirtgo.ERR_INVALID_ARG) {
+		if way == "kvm" && of(err, libvirtgo.ERR_INVALID_ARG) {
 			continue // there is no /dev/kvm, or none that this user may open or that QEMU can use
 		}
 		if err != nil {

@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 
 // PressEvery is how often the power button of a guest that is to go is pressed; source: contract of KubeVirt.
 const PressEvery = 5 * time.Second
+
+// StartPatience is how long a start is tried that fails for reasons that may go away.
+const StartPatience = 2 * time.Minute
 
 // Seen are one round's facts.
 type Seen struct {
@@ -67,6 +71,12 @@ func For(now time.Time, s Seen) Plan {
 		return stop(now, s)
 	}
 	return Plan{}
+}
+
+// GivesUp tells whether a start that failed is the last, the first having failed at that time: because no later try
+// would end otherwise, or because none has for long.
+func GivesUp(now, first time.Time, err error) bool {
+	return errors.As(err, &driver.Refusal{}) || !errors.Is(err, driver.ErrGone) && now.Sub(first) >= StartPatience
 }
 
 func do(a Action) Plan { return Plan{Actions: []Action{a}} }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -46,6 +47,27 @@ func TestFor(t *testing.T) {
 				t.Errorf("got %v, recheck %s; want %s, %s", got.Actions, got.Recheck, tc.want, tc.recheck)
 			}
 		})
+	}
+}
+
+func TestStartsThatFail(t *testing.T) {
+	refusal := fmt.Errorf("storing the guest: %w", driver.Refusal{Err: errors.New("unsupported configuration: no such thing")})
+	full := errors.New("storing the guest: no space left on device")
+	for name, tc := range map[string]struct {
+		err   error
+		first time.Time
+		want  bool
+	}{
+		"refused":                {refusal, now, true},
+		"refused by a later try": {refusal, ago(time.Minute), true},
+		"by bad luck":            {full, now, false},
+		"by bad luck, for long":  {full, ago(plan.StartPatience), true},
+		"libvirtd is away":       {fmt.Errorf("x: %w", driver.ErrGone), now, false},
+		"libvirtd is still away": {fmt.Errorf("x: %w", driver.ErrGone), ago(time.Hour), false}, // the launcher ends for that
+	} {
+		if got := plan.GivesUp(now, tc.first, tc.err); got != tc.want {
+			t.Errorf("%s: gives up: %t, want %t", name, got, tc.want)
+		}
 	}
 }
 
