@@ -33,6 +33,7 @@ type Guest struct {
 	tried  time.Time // when a start failed for the first time
 	stop   time.Time
 	told   bool // to end, by whoever ends the Pod
+	asked  bool // to shut down, by the node agent
 	press  time.Time
 	report Report
 	news   chan struct{} // closed and replaced with each new report
@@ -107,8 +108,16 @@ func (g *Guest) Stop(now time.Time) {
 	g.look()
 }
 
-// PressPower presses the power button once: somebody else keeps the time.
-func (g *Guest) PressPower(ctx context.Context) error { return g.driver.Act(ctx, driver.PressPower) }
+// PressPower presses the power button once: somebody else keeps the time. It tells whether it had done so before.
+func (g *Guest) PressPower(ctx context.Context) (again bool, err error) {
+	if err := g.driver.Act(ctx, driver.PressPower); err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	again, g.asked = g.asked, true
+	return again, nil
+}
 
 // Pause stops the guest's CPUs.
 func (g *Guest) Pause(ctx context.Context) error { return g.ask(ctx, driver.Pause) }

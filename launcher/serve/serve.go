@@ -175,9 +175,10 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 		return nil, err
 	}
 	var err error
+	answer := &guestv1.ActResponse{}
 	switch r.GetAct().(type) {
 	case *guestv1.ActRequest_Shutdown:
-		err = s.guest.PressPower(ctx)
+		answer.Again, err = s.guest.PressPower(ctx)
 	case *guestv1.ActRequest_Kill:
 		err = s.guest.Kill(ctx, time.Now())
 	case *guestv1.ActRequest_Pause:
@@ -190,7 +191,7 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, guest.Line(err.Error()))
 	}
-	return &guestv1.ActResponse{}, nil
+	return answer, nil
 }
 
 var phases = map[driver.Phase]guestv1.State_Phase{

@@ -178,6 +178,24 @@ func TestAGuestIsPausedAndStartsPaused(t *testing.T) {
 	until(guestv1.State_PHASE_PAUSED)
 }
 
+// Who asks a guest to shut down is told whether that is news: agents come and go, and each of them asks again.
+func TestTheFirstShutdownIsToldFromTheNext(t *testing.T) {
+	d, c := launcher(t)
+	d.Deafen()
+	shutdown := &guestv1.ActRequest{Protocol: guestv1.Protocol, Act: &guestv1.ActRequest_Shutdown{Shutdown: &guestv1.Shutdown{}}}
+	if _, err := c.Act(t.Context(), shutdown); err == nil {
+		t.Error("asked a guest that isn't there")
+	}
+	if _, err := c.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, true, true} {
+		if r, err := c.Act(t.Context(), shutdown); err != nil || r.GetAgain() != want {
+			t.Errorf("request %d: again %t, %v; want %t", i, r.GetAgain(), err, want)
+		}
+	}
+}
+
 // broken is a driver whose guest can't start, and that says so with bytes that are no text.
 type broken struct{ *fake.Driver }
 

@@ -82,23 +82,30 @@ func (c *Controller) one(ctx context.Context, vmi *v1.VirtualMachineInstance, a 
 		mask, _ := realtime(vmi)
 		return c.VCPUs.Prefer(a.Pod.UID, mask)
 	case plan.Press:
-		err := c.stop(ctx, vmi, a.Pod, (*link.Link).Shutdown)
-		if errors.Is(err, errStale) {
-			return err
-		}
-		if err != nil {
-			log.FromContext(ctx).Info("the guest was not asked to shut down", "reason", err.Error())
-			return nil
-		}
-		if !a.First {
-			return nil
-		}
-		c.Events.Eventf(vmi, nil, k8sv1.EventTypeNormal, "ShuttingDown", "ShuttingDown", "The guest is asked to shut down.")
-		return nil
+		return c.press(ctx, vmi, a.Pod)
 	case plan.Kill:
 		return c.stop(ctx, vmi, a.Pod, (*link.Link).Kill)
 	}
 	return fmt.Errorf("unknown action %T", a)
+}
+
+// press presses the guest's power button. That it fails is no failure: the guest may be deaf, or just have ended. The
+// launcher tells whether it is the first time, for agents come and go.
+func (c *Controller) press(ctx context.Context, vmi *v1.VirtualMachineInstance, pod *k8sv1.Pod) error {
+	again := false
+	err := c.stop(ctx, vmi, pod, func(to *link.Link, ctx context.Context) (err error) {
+		again, err = to.Shutdown(ctx)
+		return err
+	})
+	switch {
+	case errors.Is(err, errStale):
+		return err
+	case err != nil:
+		log.FromContext(ctx).Info("the guest was not asked to shut down", "reason", err.Error())
+	case !again:
+		c.Events.Eventf(vmi, nil, k8sv1.EventTypeNormal, "ShuttingDown", "ShuttingDown", "The guest is asked to shut down.")
+	}
+	return nil
 }
 
 // start starts the guest, unless the API server knows better than the cache: a guest that was started for a VMI that

@@ -64,7 +64,7 @@ func (l *launcher) SyncVirtualMachine(ctx context.Context, _ *guestv1.SyncVirtua
 func (l *launcher) Act(ctx context.Context, _ *guestv1.ActRequest) (*guestv1.ActResponse, error) {
 	l.asked <- "act"
 	l.ends(ctx)
-	return &guestv1.ActResponse{}, nil
+	return &guestv1.ActResponse{Again: len(l.asked) > 1}, nil
 }
 
 // Behind and Prefer are those of VCPUs: whoever is asked about is behind.

@@ -75,32 +75,36 @@ func (l *Link) Sync(ctx context.Context, req *guestv1.SyncVirtualMachineRequest)
 	return resp.GetState(), nil
 }
 
-// Shutdown asks the guest to shut down; it may be deaf.
-func (l *Link) Shutdown(ctx context.Context) error {
-	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Shutdown{Shutdown: &guestv1.Shutdown{}}})
+// Shutdown asks the guest to shut down; it may be deaf. It tells whether the guest had been asked before.
+func (l *Link) Shutdown(ctx context.Context) (again bool, err error) {
+	said, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Shutdown{Shutdown: &guestv1.Shutdown{}}})
+	return said.GetAgain(), err
 }
 
 // Pause stops the guest's CPUs.
 func (l *Link) Pause(ctx context.Context) error {
-	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Pause{Pause: &guestv1.Pause{}}})
+	_, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Pause{Pause: &guestv1.Pause{}}})
+	return err
 }
 
 // Unpause lets a paused guest go on.
 func (l *Link) Unpause(ctx context.Context) error {
-	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Unpause{Unpause: &guestv1.Unpause{}}})
+	_, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Unpause{Unpause: &guestv1.Unpause{}}})
+	return err
 }
 
 // Kill ends QEMU at once.
 func (l *Link) Kill(ctx context.Context) error {
-	return l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Kill{Kill: &guestv1.Kill{}}})
+	_, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Kill{Kill: &guestv1.Kill{}}})
+	return err
 }
 
-func (l *Link) act(ctx context.Context, req *guestv1.ActRequest) error {
+func (l *Link) act(ctx context.Context, req *guestv1.ActRequest) (*guestv1.ActResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	req.Protocol = l.protocol
-	_, err := l.guest.Act(ctx, req)
-	return heard(err)
+	said, err := l.guest.Act(ctx, req)
+	return said, heard(err)
 }
 
 // ErrUnheard is in the error of a call that no launcher has answered: it has ended, isn't there yet, or the link was

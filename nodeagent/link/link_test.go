@@ -55,6 +55,7 @@ func (g *launcherd) Act(_ context.Context, r *guestv1.ActRequest) (*guestv1.ActR
 	switch r.GetAct().(type) {
 	case *guestv1.ActRequest_Shutdown:
 		g.acts = append(g.acts, "shutdown")
+		return &guestv1.ActResponse{Again: len(g.acts) > 1}, nil
 	case *guestv1.ActRequest_Kill:
 		g.acts = append(g.acts, "kill")
 	}
@@ -94,7 +95,12 @@ func TestALinkSpeaksToItsLauncher(t *testing.T) {
 	if err != nil || state.GetPhase() != guestv1.State_PHASE_RUNNING {
 		t.Errorf("got %v, %v", state, err)
 	}
-	if err := errors.Join(l.Shutdown(t.Context()), l.Kill(t.Context())); err != nil || len(g.acts) != 2 || g.acts[1] != "kill" {
+	for _, want := range []bool{false, true} {
+		if again, err := l.Shutdown(t.Context()); err != nil || again != want {
+			t.Errorf("asked to shut down before: %t, %v; want %t", again, err, want)
+		}
+	}
+	if err := l.Kill(t.Context()); err != nil || len(g.acts) != 3 || g.acts[2] != "kill" {
 		t.Errorf("acts: %v, %v", g.acts, err)
 	}
 }

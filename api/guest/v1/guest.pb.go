@@ -1659,7 +1659,9 @@ func (*Unpause) Descriptor() ([]byte, []int) {
 }
 
 type ActResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of a shutdown: the guest had been asked for one before.
+	Again         bool `protobuf:"varint,1,opt,name=again,proto3" json:"again,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1692,6 +1694,13 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
 	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ActResponse) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
 }
 
 var File_api_guest_v1_guest_proto protoreflect.FileDescriptor
@@ -1841,8 +1850,9 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\bShutdown\"\x06\n" +
 	"\x04Kill\"\a\n" +
 	"\x05Pause\"\t\n" +
-	"\aUnpause\"\r\n" +
-	"\vActResponse2\x8c\x02\n" +
+	"\aUnpause\"#\n" +
+	"\vActResponse\x12\x14\n" +
+	"\x05again\x18\x01 \x01(\bR\x05again2\x8c\x02\n" +
 	"\x05Guest\x12s\n" +
 	"\x12SyncVirtualMachine\x12-.virtstack.guest.v1.SyncVirtualMachineRequest\x1a..virtstack.guest.v1.SyncVirtualMachineResponse\x12F\n" +
 	"\x05Watch\x12 .virtstack.guest.v1.WatchRequest\x1a\x19.virtstack.guest.v1.State0\x01\x12F\n" +

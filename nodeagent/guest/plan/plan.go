@@ -68,12 +68,8 @@ type Advertise struct{ Pod *k8sv1.Pod }
 // Prefer puts the guest's realtime virtual CPUs before all else that wants to run where they do.
 type Prefer struct{ Pod *k8sv1.Pod }
 
-// Press presses the guest's power button; it may be deaf, or just have ended, so that it fails is no failure. First is
-// set while the guest hasn't been asked before.
-type Press struct {
-	Pod   *k8sv1.Pod
-	First bool
-}
+// Press presses the guest's power button; it may be deaf, or just have ended, so that it fails is no failure.
+type Press struct{ Pod *k8sv1.Pod }
 
 // Kill ends the guest at once.
 type Kill struct {
@@ -170,7 +166,7 @@ func running(now time.Time, s Seen) Plan {
 	// A launcher whose Pod is deleted goes on asking by itself, at a pace that guests can bear. A paused guest hears nothing.
 	asked, paused := s.Guest.GetPhase() == guestv1.State_PHASE_SHUTTING_DOWN, s.Guest.GetPhase() == guestv1.State_PHASE_PAUSED
 	if !paused && (!asked || s.Pod.DeletionTimestamp == nil) {
-		p.Actions = []Action{Press{s.Pod, !asked}}
+		p.Actions = []Action{Press{s.Pod}}
 	}
 	p.Recheck = now.Add(PressEvery)
 	if deadline.Before(p.Recheck) {
