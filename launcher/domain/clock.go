@@ -1,16 +1,14 @@
 package domain
 
 import (
-	"regexp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 	"libvirt.org/go/libvirtxml"
-)
 
-// zone is what the name of a time zone looks like: it becomes part of a path when it is looked up.
-var zone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+	"virtstack.io/virtstack/machine/timezone"
+)
 
 func (c *converter) clock() *libvirtxml.DomainClock {
 	clock := c.spec().Clock
@@ -21,8 +19,8 @@ func (c *converter) clock() *libvirtxml.DomainClock {
 	d.Timer = append(c.timers(clock.Timer), c.tsc()...)
 	switch {
 	case clock.Timezone != nil:
-		if !zone.MatchString(string(*clock.Timezone)) {
-			c.refuse(field.Invalid(c.path.Child("clock", "timezone"), *clock.Timezone, "must be a name such as Europe/Berlin"))
+		if !timezone.Known(string(*clock.Timezone)) {
+			c.refuse(field.Invalid(c.path.Child("clock", "timezone"), *clock.Timezone, "must be the name of a time zone in the tz database, such as Europe/Berlin"))
 		}
 		d.Offset, d.TimeZone = "timezone", string(*clock.Timezone)
 	case clock.UTC != nil && clock.UTC.OffsetSeconds != nil:

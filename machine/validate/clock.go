@@ -2,15 +2,13 @@ package validate
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
-)
 
-// zone is what the name of a time zone looks like: it becomes part of a path when it is looked up.
-var zone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
+	"virtstack.io/virtstack/machine/timezone"
+)
 
 // maxOffset keeps the guest's first date one that QEMU can read, with a year of four digits.
 const maxOffset = 1000 * 365 * 24 * 3600
@@ -21,8 +19,8 @@ func clock(path *field.Path, c *v1.Clock) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	if c.Timezone != nil && !zone.MatchString(string(*c.Timezone)) {
-		errs = append(errs, field.Invalid(path.Child("timezone"), short(string(*c.Timezone)), "must be the name of a time zone, such as Europe/Berlin"))
+	if c.Timezone != nil {
+		errs = append(errs, zone(path.Child("timezone"), string(*c.Timezone))...)
 	}
 	if c.Timezone != nil && c.UTC != nil {
 		errs = append(errs, tooMany(path, []string{"timezone", "utc"})...)
@@ -48,6 +46,18 @@ func clock(path *field.Path, c *v1.Clock) field.ErrorList {
 		errs = append(errs, oneOf(at.Child("rtc", "track"), t.RTC.Track, []v1.RTCTimerTrack{v1.TrackGuest, v1.TrackWall})...)
 	}
 	return errs
+}
+
+// zone wants a time zone that there is: the guest's clock would silently show UTC.
+func zone(path *field.Path, name string) field.ErrorList {
+	if timezone.Known(name) {
+		return nil
+	}
+	right := "must be the name of a time zone in the tz database, such as Europe/Berlin"
+	if meant := timezone.Meant(name); meant != "" {
+		right = fmt.Sprintf("must be the name of a time zone in the tz database: did you mean %s?", meant)
+	}
+	return field.ErrorList{field.Invalid(path, short(name), right)}
 }
 
 // chassis checks what the guest reads about its case.

@@ -6,6 +6,9 @@ func TestClock(t *testing.T) {
 	tables{
 		"zone":       {`{domain: {clock: {timezone: Europe/Berlin, timer: {rtc: {tickPolicy: catchup, track: wall}, hpet: {tickPolicy: merge}}}}}`, nil},
 		"path":       {`{domain: {clock: {timezone: ../etc/passwd}}}`, []string{`domain.clock.timezone "../etc/passwd": must be the name of a time zone`}},
+		"no zone":    {`{domain: {clock: {timezone: Europe/Bielefeld}}}`, []string{`domain.clock.timezone "Europe/Bielefeld": must be the name of a time zone in the tz database, such as Europe/Berlin`}},
+		"empty zone": {`{domain: {clock: {timezone: ""}}}`, []string{`domain.clock.timezone "": must be the name of a time zone`}},
+		"near zone":  {`{domain: {clock: {timezone: america/new york}}}`, []string{`domain.clock.timezone "america/new york": must be the name of a time zone in the tz database: did you mean America/New_York?`}},
 		"no year":    {`{domain: {clock: {utc: {offsetSeconds: 999999999999}}}}`, []string{"domain.clock.utc.offsetSeconds 999999999999: must be at most 31536000000"}},
 		"two starts": {`{domain: {clock: {timezone: UTC, utc: {}}}}`, []string{`domain.clock "timezone, utc": must have only one of these`}},
 		"policies": {`{domain: {clock: {timer: {rtc: {tickPolicy: merge, track: sun}, pit: {tickPolicy: merge}, hpet: {tickPolicy: drop}}}}}`,

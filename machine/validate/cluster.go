@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	k8sv1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	v1 "kubevirt.io/api/core/v1"
 	instancetype "kubevirt.io/api/instancetype/v1beta1"
@@ -109,6 +110,10 @@ var (
 
 func preferenceSpec(s *instancetype.VirtualMachinePreferenceSpec) Verdict {
 	v := Verdict{}
+	if c := s.Clock; c != nil && c.PreferredClockOffset != nil && c.PreferredClockOffset.Timezone != nil {
+		at := field.NewPath("spec", "clock", "preferredClockOffset", "timezone")
+		v.Errors = zone(at, string(*c.PreferredClockOffset.Timezone))
+	}
 	if s.CPU == nil {
 		return v
 	}
@@ -150,6 +155,7 @@ func kubeVirt(kv, _ *v1.KubeVirt, c config.Config) Verdict {
 	if i := kv.Spec.Infra; i != nil && i.Replicas != nil && *i.Replicas == 0 {
 		errs = append(errs, field.Invalid(path.Child("infra", "replicas"), 0, "must be at least 1"))
 	}
+	errs = append(errs, words(path, &kv.Spec)...)
 	errs = append(errs, ratio(path.Child("configuration", "additionalGuestMemoryOverheadRatio"), k.AdditionalGuestMemoryOverheadRatio)...)
 	if d := k.DeveloperConfiguration; d != nil {
 		at := path.Child("configuration", "developerConfiguration", "disabledFeatureGates")
@@ -162,6 +168,20 @@ func kubeVirt(kv, _ *v1.KubeVirt, c config.Config) Verdict {
 	errs = append(errs, seccomp(path.Child("configuration", "seccompConfiguration"), k.SeccompConfiguration)...)
 	errs = append(errs, ciphers(path.Child("configuration", "tlsConfiguration"), k.TLSConfiguration)...)
 	return Verdict{Errors: append(errs, rotation(path.Child("certificateRotateStrategy", "selfSigned"), kv.Spec.CertificateRotationStrategy.SelfSigned)...)}
+}
+
+// words checks what is one of a few.
+func words(path *field.Path, s *v1.KubeVirtSpec) field.ErrorList {
+	pulls := []k8sv1.PullPolicy{k8sv1.PullAlways, k8sv1.PullIfNotPresent, k8sv1.PullNever}
+	errs := oneOf(path.Child("imagePullPolicy"), s.ImagePullPolicy, pulls)
+	errs = append(errs, oneOf(path.Child("configuration", "imagePullPolicy"), s.Configuration.ImagePullPolicy, pulls)...)
+	errs = append(errs, oneOf(path.Child("uninstallStrategy"), s.UninstallStrategy, []v1.KubeVirtUninstallStrategy{
+		v1.KubeVirtUninstallStrategyRemoveWorkloads, v1.KubeVirtUninstallStrategyBlockUninstallIfWorkloadsExist})...)
+	for i, method := range s.WorkloadUpdateStrategy.WorkloadUpdateMethods {
+		errs = append(errs, oneOf(path.Child("workloadUpdateStrategy", "workloadUpdateMethods").Index(i), method,
+			[]v1.WorkloadUpdateMethod{v1.WorkloadUpdateMethodLiveMigrate, v1.WorkloadUpdateMethodEvict})...)
+	}
+	return errs
 }
 
 func ratio(path *field.Path, r *string) field.ErrorList {

@@ -114,6 +114,7 @@ func target(path *field.Path, d *v1.Disk) field.ErrorList {
 	}
 	if t := d.CDRom; t != nil {
 		errs = append(errs, oneOf(path.Child("cdrom", "bus"), t.Bus, cdromBuses)...)
+		errs = append(errs, oneOf(path.Child("cdrom", "tray"), t.Tray, []v1.TrayState{v1.TrayStateOpen, v1.TrayStateClosed})...)
 	}
 	return errs
 }

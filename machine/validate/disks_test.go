@@ -55,6 +55,7 @@ func TestDiskDevices(t *testing.T) {
 		"default": {`{domain: {devices: {disks: [{name: root}]}}}`, nil},
 		"two":     {`{domain: {devices: {disks: [{name: root, disk: {}, cdrom: {}}]}}}`, []string{"domain.devices.disks[0] disk, cdrom"}},
 		"ide":     {`{domain: {devices: {disks: [{name: root, disk: {bus: ide}}]}}}`, []string{`domain.devices.disks[0].disk.bus "ide": supported values`}},
+		"tray":    {`{domain: {devices: {disks: [{name: root, cdrom: {tray: ajar}}]}}}`, []string{`domain.devices.disks[0].cdrom.tray "ajar": supported values: "open", "closed"`}},
 		"drive":   {`{domain: {devices: {disks: [{name: root, cdrom: {bus: virtio}}]}}}`, []string{`domain.devices.disks[0].cdrom.bus "virtio"`}},
 		"lun":     {`{domain: {devices: {disks: [{name: root, lun: {bus: scsi}}]}}}`, []string{"domain.devices.disks[0].lun persistentVolumeClaim"}},
 		"two blocks": {`{domain: {devices: {disks: [{name: root, blockSize: {matchVolume: {}, custom: {logical: 512, physical: 512}}}]}}}`,

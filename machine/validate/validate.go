@@ -20,6 +20,9 @@ func VM(vm *v1.VirtualMachine) field.ErrorList {
 	errs = append(errs, metadata(path.Child("template", "metadata"), vm.Spec.Template.ObjectMeta)...)
 	errs = append(errs, matchers(path, &vm.Spec)...)
 	errs = append(errs, claims(path.Child("dataVolumeTemplates"), &vm.Spec)...)
+	if s := vm.Spec.UpdateVolumesStrategy; s != nil {
+		errs = append(errs, oneOf(path.Child("updateVolumesStrategy"), *s, volumeStrategies)...)
+	}
 	supplied := supplies{instancetype: vm.Spec.Instancetype != nil, preference: vm.Spec.Preference != nil}
 	return append(errs, machine(path.Child("template", "spec"), &vm.Spec.Template.Spec, supplied)...)
 }
@@ -65,6 +68,9 @@ func machine(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supplie
 var runStrategies = []v1.VirtualMachineRunStrategy{
 	v1.RunStrategyAlways, v1.RunStrategyHalted, v1.RunStrategyManual, v1.RunStrategyOnce, v1.RunStrategyRerunOnFailure,
 }
+
+// volumeStrategies are the ways in which a changed volume gets to a machine that runs.
+var volumeStrategies = []v1.UpdateVolumesStrategy{v1.UpdateVolumesStrategyReplacement, v1.UpdateVolumesStrategyMigration}
 
 // running wants exactly one of running and runStrategy.
 func running(path *field.Path, spec *v1.VirtualMachineSpec) field.ErrorList {

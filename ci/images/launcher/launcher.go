@@ -15,12 +15,13 @@ import (
 	"virtstack.io/virtstack/ci/images/debian"
 	"virtstack.io/virtstack/ci/images/oci"
 	"virtstack.io/virtstack/ci/images/rootfs"
+	"virtstack.io/virtstack/machine/timezone"
 )
 
 // Packages is what libvirt and QEMU are taken from.
 var Packages = debian.Set{Closure: []string{
 	"libvirt-daemon", "libvirt-daemon-driver-qemu", "qemu-system-x86", "qemu-utils", "ovmf",
-	"swtpm", "swtpm-tools", "virtiofsd",
+	"swtpm", "swtpm-tools", "virtiofsd", "tzdata", "tzdata-legacy",
 }}
 
 const libraries = "usr/lib/x86_64-linux-gnu/"
@@ -48,6 +49,15 @@ var data = []string{
 	"usr/share/qemu/kvmvapic.bin", "usr/share/qemu/linuxboot_dma.bin", "usr/share/qemu/pvh.bin",
 	"usr/share/qemu/efi-virtio.rom", "usr/share/qemu/keymaps/en-us",
 	"etc/swtpm_setup.conf", "etc/swtpm-localca.conf", "etc/swtpm-localca.options",
+}
+
+// zones are the time zones that QEMU may be told to show its guest: without its file a zone is silently UTC.
+func zones() []string {
+	var files []string
+	for _, name := range timezone.Names() {
+		files = append(files, "usr/share/zoneinfo/"+name)
+	}
+	return files
 }
 
 var dataDirs = []string{"usr/share/libvirt/cpu_map", "usr/share/libvirt/schemas"}
@@ -78,7 +88,7 @@ func Base(packages debian.Extracted) (*rootfs.Tree, error) {
 	for name, content := range accounts {
 		tree.File(name, []byte(content), 0o644)
 	}
-	if err := closure.Copy(tree, packages.Dir, slices.Concat(programs, data)...); err != nil {
+	if err := closure.Copy(tree, packages.Dir, slices.Concat(programs, data, zones())...); err != nil {
 		return nil, err
 	}
 	for _, dir := range dataDirs {

@@ -26,7 +26,7 @@ func packages(t *testing.T) debian.Extracted {
 	for _, name := range programs {
 		files[name] = elftest.File("/usr/lib64/ld.so", "", "libc.so.6")
 	}
-	for _, name := range data {
+	for _, name := range slices.Concat(data, zones()) {
 		files[name] = []byte("data")
 	}
 	for name, content := range files {
@@ -46,7 +46,7 @@ func TestBaseHasProgramsLibrariesAndMountPointsButNoShell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Concat(programs, data, []string{libraries + "libc.so.6", "usr/lib64/ld.so", "etc/passwd", "dev", "proc", "sys", "tmp", guestv1.RunDir, guestv1.DiskDir})
+	want := slices.Concat(programs, data, zones(), []string{libraries + "libc.so.6", "usr/lib64/ld.so", "etc/passwd", "dev", "proc", "sys", "tmp", guestv1.RunDir, guestv1.DiskDir})
 	for _, name := range want {
 		if !tree.Has(name) {
 			t.Errorf("%s is missing", name)
