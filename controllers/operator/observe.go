@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -119,44 +118,6 @@ func (c *Controller) trusted(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("reading the CA bundle: %w", err)
 	}
 	return []byte(m.Data[names.CABundleKey]), nil
-}
-
-// observeStages looks at one stage after the other, up to the first that is not ready.
-func (c *Controller) observeStages(ctx context.Context, r *round) error {
-	to := c.releaser(r.kv)
-	for _, stage := range plan.Stages() {
-		s := plan.StageSeen{Stage: stage}
-		changes, err := to.Check(ctx, r.stages[stage])
-		var refused release.Refusals
-		switch {
-		case errors.As(err, &refused):
-			s.Refused = refused.Error()
-		case err != nil:
-			s.Unanswered = err.Error()
-		}
-		r.changes[stage] = changes
-		s.Changes = shown(changes.Refs())
-		if err == nil && len(s.Changes) == 0 {
-			s.Waiting, s.Failed = health(to.Health(ctx, gates(r.stages[stage])))
-		}
-		r.seen.Stages = append(r.seen.Stages, s)
-		if !s.Ready() {
-			return nil
-		}
-	}
-	return nil
-}
-
-// gates are the objects whose health the next stage waits for; the others have none.
-func gates(objects []*unstructured.Unstructured) []release.Ref {
-	kinds := []string{"Deployment", "DaemonSet", "APIService"}
-	return release.Refs(slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
-		return !slices.Contains(kinds, o.GetKind())
-	}))
-}
-
-func health(found []release.Health) (waiting string, failed bool) {
-	return release.List(found), slices.ContainsFunc(found, func(h release.Health) bool { return h.Failed })
 }
 
 func (c *Controller) observeRemoval(ctx context.Context, r *round) error {

@@ -34,7 +34,7 @@ func (r *Releaser) Health(ctx context.Context, refs []Ref) []Health {
 }
 
 func (r *Releaser) health(ctx context.Context, ref Ref) Health {
-	u := ref.empty()
+	u := ref.Empty()
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 		if apierrors.IsNotFound(err) {
 			return Health{Object: ref, Message: "it does not exist"}

@@ -96,7 +96,7 @@ func (r *Releaser) mine(live client.Object) bool {
 
 // untaken reads an object with its managed fields, which a diff leaves out, and returns free's answer; nil if there is none.
 func (r *Releaser) untaken(ctx context.Context, o *unstructured.Unstructured) error {
-	live := RefOf(o).empty()
+	live := RefOf(o).Empty()
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(o), live)
 	if err == nil {
 		err = r.free(ctx, live)

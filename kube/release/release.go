@@ -84,7 +84,8 @@ func (r Ref) String() string {
 	return r.GroupKind.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-func (r Ref) empty() *unstructured.Unstructured {
+// Empty returns an object of which only the identity is set, to read it into.
+func (r Ref) Empty() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: r.GroupKind.Group, Version: r.Version, Kind: r.GroupKind.Kind})
 	u.SetNamespace(r.Namespace)

@@ -51,7 +51,7 @@ func (r *Releaser) Remove(ctx context.Context, refs []Ref) (left []Ref, err erro
 var errProtected = errors.New("protected")
 
 func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
-	u := ref.empty()
+	u := ref.Empty()
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(u), u)
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
@@ -77,7 +77,7 @@ func (r *Releaser) remove(ctx context.Context, ref Ref) (gone bool, err error) {
 // Present returns those of refs that exist and carry the owner's labels, and which of them are protected.
 func (r *Releaser) Present(ctx context.Context, refs []Ref) (found, protected []Ref, err error) {
 	for _, ref := range refs {
-		u := ref.empty()
+		u := ref.Empty()
 		err := r.client.Get(ctx, client.ObjectKeyFromObject(u), u)
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):

@@ -6,13 +6,16 @@ package plan
 type Stage int
 
 // The stages, in order: node agents before the controllers that hand work to them, and nothing that the API server
-// calls before its server answers.
+// calls before its server answers. Whichever version is rolled to from whichever other, while programs of both run
+// neither lacks a right, and no webhook is asked that either doesn't serve.
 const (
-	Configuration Stage = iota // accounts, roles, policies, services
+	Configuration Stage = iota // accounts, roles, policies, services; a role keeps what it grants already
 	NodeAgents
 	Controllers
+	Withdrawals // webhooks that virt-api is about to serve no longer
 	API
 	Registrations // API services and webhooks
+	Rights        // roles grant what is wanted and no more
 	stages
 )
 
@@ -26,10 +29,13 @@ func Stages() []Stage {
 }
 
 func (s Stage) String() string {
-	return [...]string{"accounts, roles and policies", "virt-handler", "virt-controller", "virt-api", "API services and webhooks"}[s]
+	return [...]string{
+		"accounts, roles and policies", "virt-handler", "virt-controller", "webhooks that are no longer served", "virt-api",
+		"API services and webhooks", "rights that are no longer needed",
+	}[s]
 }
 
-// StageOf returns the stage of an object of the component bundle.
+// StageOf returns the stage that brings an object of the component bundle.
 func StageOf(kind, name string) Stage {
 	switch kind {
 	case "DaemonSet":

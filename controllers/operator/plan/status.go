@@ -115,7 +115,7 @@ func created(s Seen) bool {
 	if s.KubeVirt.Status.ObservedDeploymentID != "" && s.KubeVirt.Status.ObservedDeploymentID != s.Target.ID {
 		return false
 	}
-	return len(s.Stages) == int(stages) && len(s.Stages[stages-1].Changes) == 0
+	return len(s.Stages) > int(Registrations) && len(s.Stages[Registrations].Changes) == 0
 }
 
 // overdue tells whether this roll-out has been under way for longer than Deadline, or has been found so before and is
