@@ -124,61 +124,6 @@ type BundleSpec struct {
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 }
 
-// BundleSource is a union: exactly one of its fields is set.
-//
-// +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:MaxProperties=1
-type BundleSource struct {
-	// Git is a repository reached over HTTP or HTTPS.
-	// +optional
-	Git *GitSource `json:"git,omitempty"`
-}
-
-// GitSource names a commit of a Git repository.
-type GitSource struct {
-	// URL of the repository: http or https, without credentials, which belong into secretRef.
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="must be a URL that starts with http:// or https://"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-z]+://[^/]*@')",message="must not contain credentials: put them into the Secret that secretRef names"
-	URL string `json:"url"`
-
-	// Ref is the commit to apply, or what to follow to find it.
-	Ref GitRef `json:"ref"`
-
-	// SecretRef names a Secret in the Bundle's namespace with the keys username and password, or
-	// bearerToken, and optionally ca.crt (PEM). Absent: the repository is public.
-	// +optional
-	SecretRef *LocalObjectReference `json:"secretRef,omitempty"`
-}
-
-// GitRef is a union: exactly one of its fields is set.
-//
-// +kubebuilder:validation:XValidation:rule="[has(self.branch), has(self.tag), has(self.semver), has(self.commit)].filter(set, set).size() == 1",message="exactly one of branch, tag, semver and commit must be set"
-type GitRef struct {
-	// Branch is followed to its newest commit.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=255
-	Branch string `json:"branch,omitempty"`
-
-	// Tag is followed to the commit it points at.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=255
-	Tag string `json:"tag,omitempty"`
-
-	// SemVer is a range (">=1.2.0 <2.0.0", "1.x"); the highest tag inside it is followed.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=255
-	SemVer string `json:"semver,omitempty"`
-
-	// Commit is the full hash: 40 lower-case hexadecimal digits, or 64 in a SHA-256 repository.
-	// +optional
-	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
-	Commit string `json:"commit,omitempty"`
-}
-
 // LocalObjectReference names an object in the namespace of the object that holds the reference.
 type LocalObjectReference struct {
 	// Name of the object.

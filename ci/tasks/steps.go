@@ -22,6 +22,7 @@ const (
 // debian lists the packages that building and testing need, each with a file that shows that it is there.
 var debian = map[string]string{
 	"git": "/usr/bin/git", "gcc": "/usr/bin/gcc", "libc6-dev": "/usr/include/stdio.h", "make": "/usr/bin/make",
+	"gnupg": "/usr/bin/gpg", "openssh-client": "/usr/bin/ssh-keygen",
 	"protobuf-compiler": "/usr/bin/protoc", "libprotobuf-dev": "/usr/include/google/protobuf/timestamp.proto",
 }
 

@@ -23,6 +23,7 @@ type built struct {
 	uid        types.UID
 	generation int64
 	revision   string
+	trust      string // of the keys that it was verified with
 	objects    []build.Object
 }
 
@@ -38,14 +39,15 @@ func (b *builds) of(bundle *v1alpha1.Bundle) built {
 	return built{}
 }
 
-func (b *builds) keep(bundle *v1alpha1.Bundle, revision string, objects []build.Object) {
+func (b *builds) keep(bundle *v1alpha1.Bundle, made built) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(objects) > largest {
+	if len(made.objects) > largest {
 		delete(b.made, client.ObjectKeyFromObject(bundle))
 		return
 	}
-	b.made[client.ObjectKeyFromObject(bundle)] = built{bundle.UID, bundle.Generation, revision, objects}
+	made.uid, made.generation = bundle.UID, bundle.Generation
+	b.made[client.ObjectKeyFromObject(bundle)] = made
 }
 
 func (b *builds) drop(key types.NamespacedName) {

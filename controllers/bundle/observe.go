@@ -18,7 +18,6 @@ import (
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
 	"virtstack.io/virtstack/gitops/build"
-	"virtstack.io/virtstack/gitops/source"
 	"virtstack.io/virtstack/kube/release"
 	"virtstack.io/virtstack/machine/names"
 )
@@ -38,10 +37,7 @@ type round struct {
 func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, error) {
 	ctx, cancel := context.WithTimeout(ctx, plan.Timeout(b))
 	defer cancel()
-	account := b.Spec.ServiceAccountName
-	if account == "" {
-		account = v1alpha1.DefaultBundleServiceAccount
-	}
+	account := accountOf(b)
 	as, err := c.as(b.Namespace, account)
 	if err != nil {
 		return nil, fmt.Errorf("acting as account %s/%s: %w", b.Namespace, account, err)
@@ -67,6 +63,13 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 	return r, r.observeObjects(ctx)
 }
 
+func accountOf(b *v1alpha1.Bundle) string {
+	if b.Spec.ServiceAccountName != "" {
+		return b.Spec.ServiceAccountName
+	}
+	return v1alpha1.DefaultBundleServiceAccount
+}
+
 func owner(b *v1alpha1.Bundle) release.Owner {
 	return release.Owner{Group: release.BundleGroup, Namespace: b.Namespace, Name: names.LabelValue(b.Name)}
 }
@@ -88,65 +91,6 @@ func (c *Controller) holds(ctx context.Context, other release.Owner, ref release
 		}
 	}
 	return false, nil
-}
-
-// built fills in revision and objects.
-func (c *Controller) built(ctx context.Context, r *round) error {
-	if r.bundle.Spec.Source.Git == nil {
-		return fmt.Errorf("%w: spec.source names no source", source.ErrRefused)
-	}
-	credentials, err := r.credentials(ctx)
-	if err != nil {
-		return err
-	}
-	known := c.builds.of(r.bundle)
-	checkout, err := fetch(r.bundle.Spec.Source.Git, credentials, known.revision).Fetch(ctx)
-	if errors.Is(err, source.ErrUnchanged) {
-		r.seen.Revision = known.revision
-		return r.use(known.objects)
-	}
-	if refused := (*source.Refused)(nil); errors.As(err, &refused) {
-		r.seen.Revision = refused.Revision
-		return fmt.Errorf("%s: %w", refused.Revision, err)
-	}
-	if err != nil {
-		return err
-	}
-	r.seen.Revision = checkout.Revision
-	objects, err := build.Objects(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits)
-	if err := errors.Join(err, checkout.Close()); err != nil {
-		return err
-	}
-	c.builds.keep(r.bundle, checkout.Revision, objects)
-	return r.use(objects)
-}
-
-func fetch(g *v1alpha1.GitSource, credentials map[string][]byte, known string) source.Git {
-	return source.Git{
-		URL: g.URL, Ref: source.Ref{Branch: g.Ref.Branch, Tag: g.Ref.Tag, SemVer: g.Ref.SemVer, Commit: g.Ref.Commit},
-		Credentials: credentials, Limits: source.DefaultLimits, Known: known,
-	}
-}
-
-// credentials reads the Secret with the account's own rights.
-func (r *round) credentials(ctx context.Context) (map[string][]byte, error) {
-	ref := r.bundle.Spec.Source.Git.SecretRef
-	if ref == nil {
-		return nil, nil
-	}
-	var s corev1.Secret
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.bundle.Namespace, Name: ref.Name}, &s); err != nil {
-		return nil, fmt.Errorf("reading the credentials: %w", err)
-	}
-	return s.Data, nil
-}
-
-// cause sorts what went wrong before anything was applied.
-func cause(r *round, err error) *plan.Failure {
-	if errors.Is(err, build.ErrRefused) {
-		return &plan.Failure{Reason: plan.BuildFailed, Message: r.seen.Revision + ": " + err.Error(), Final: true}
-	}
-	return &plan.Failure{Reason: plan.FetchFailed, Message: err.Error(), Final: errors.Is(err, source.ErrRefused)}
 }
 
 func (r *round) observeObjects(ctx context.Context) error {

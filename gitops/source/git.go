@@ -1,12 +1,9 @@
-// Package source fetches one commit of a Git repository into a directory of its own. The server and the repository are
-// hostile: what is written is bounded, and a link that leads out of the repository is refused.
 package source
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,22 +20,16 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-var (
-	// ErrRef says that the repository answers but has no such branch, tag, version or commit.
-	ErrRef = errors.New("no such ref")
-	// ErrRefused says that what the repository holds is not accepted: too much, or a link that leads out.
-	ErrRefused = errors.New("the commit is refused")
-	// ErrUnchanged says that the ref still leads to the revision that is known.
-	ErrUnchanged = errors.New("the revision is known")
-)
-
-// Ref is the commit, or what is followed to find it; one field is set.
-type Ref struct{ Branch, Tag, SemVer, Commit string }
+// Ref is the commit, or what is followed to find it. Of several, the commit goes before the name, the name before the
+// version, the version before the tag, the tag before the branch; a commit with a branch must be on it.
+type Ref struct{ Branch, Tag, SemVer, Name, Commit string }
 
 func (r Ref) String() string {
 	switch {
 	case r.Commit != "":
 		return "commit " + r.Commit
+	case r.Name != "":
+		return "ref " + r.Name
 	case r.SemVer != "":
 		return "version " + r.SemVer
 	case r.Tag != "":
@@ -47,67 +38,52 @@ func (r Ref) String() string {
 	return "branch " + r.Branch
 }
 
-// Limits bound what one fetch writes, pack and checkout together.
-type Limits struct {
-	Bytes int64
-	Files int
+// only returns the ref with what counts and nothing else.
+func (r Ref) only() Ref {
+	switch {
+	case r.Commit != "":
+		return Ref{Commit: r.Commit, Branch: r.Branch}
+	case r.Name != "":
+		return Ref{Name: r.Name}
+	case r.SemVer != "":
+		return Ref{SemVer: r.SemVer}
+	case r.Tag != "":
+		return Ref{Tag: r.Tag}
+	}
+	return Ref{Branch: r.Branch}
 }
 
-// DefaultLimits are 256 MiB and 50,000 files.
-var DefaultLimits = Limits{Bytes: 256 << 20, Files: 50_000}
-
-// Git is a repository reached over http or https.
+// Git is a repository reached over http, https or ssh.
 type Git struct {
 	URL string
 	Ref Ref
-	// Credentials hold username and password, or bearerToken, and optionally ca.crt. They are sent over https only.
+	// Credentials hold username and password, or bearerToken, and optionally ca.crt, tls.crt and tls.key; for ssh identity
+	// and known_hosts, and password. They are sent over https and ssh only.
 	Credentials map[string][]byte
-	Limits      Limits
+	// Verify is which signature the commit must have; nil: none.
+	Verify *Verify
+	Limits Limits
 	// Known is a revision that need not be fetched again: ErrUnchanged is returned for it.
 	Known string
 }
 
-// Checkout is one commit on disk.
-type Checkout struct {
-	// Revision is <branch or tag>@sha1:<commit>, or sha1:<commit> where the commit was named.
-	Revision string
-	// Files are those of the commit. Opening one that is reached by a link out of them fails.
-	Files fs.FS
-
-	dir  string
-	root *os.Root
-}
-
-// Close removes the checkout.
-func (c *Checkout) Close() error {
-	return errors.Join(c.root.Close(), os.RemoveAll(c.dir))
-}
-
-// Refused is the error of a commit that is not accepted: ErrRefused, and which one it is.
-type Refused struct {
-	// Revision is as in Checkout.
-	Revision string
-	err      error
-}
-
-// Error doesn't say the revision.
-func (r *Refused) Error() string { return r.err.Error() }
-
-// Unwrap returns the reason, which wraps ErrRefused.
-func (r *Refused) Unwrap() error { return r.err }
-
-// Fetch gets the commit, without history. An error wraps ErrRef or ErrRefused, or tells why the server can't be
-// reached; it never holds a credential. Once the commit is known, its refusal is a *Refused.
+// Fetch is that of Source, without history.
 func (g Git) Fetch(ctx context.Context) (*Checkout, error) {
 	u, err := url.Parse(g.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
-		return nil, fmt.Errorf("%w: the URL must be http or https and hold no credentials", ErrRefused)
+	if err != nil || !acceptable(u) {
+		return nil, fmt.Errorf("%w: the URL must be http, https or ssh and hold no credentials", ErrRefused)
 	}
-	auth, err := git.NewAuthOptions(*u, g.Credentials)
+	auth, err := authOptions(u, g.Credentials)
 	if err != nil {
-		return nil, fmt.Errorf("reading credentials: %w", err)
+		return nil, err
 	}
-	if g.Ref.Commit != "" && g.Known == "sha1:"+g.Ref.Commit {
+	if g.Verify != nil {
+		if _, _, err := g.Verify.sorted(); err != nil {
+			return nil, err
+		}
+	}
+	g.Ref = g.Ref.only()
+	if g.Ref.Commit != "" && g.Known == revision(g.Ref, &git.Commit{Hash: git.Hash(g.Ref.Commit)}) {
 		return nil, ErrUnchanged
 	}
 	dir, err := temporary()
@@ -119,28 +95,34 @@ func (g Git) Fetch(ctx context.Context) (*Checkout, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("fetching %s of %s: %w", g.Ref, g.URL, explain(err, g.Ref)), os.RemoveAll(dir))
+		return nil, errors.Join(fmt.Errorf("fetching %s of %s: %w", g.Ref, g.URL, explain(err, g.Ref, u)), os.RemoveAll(dir))
 	}
 	return c, nil
 }
 
-// temporary makes the checkout's directory; osfs compares paths with links resolved.
-func temporary() (string, error) {
-	dir, err := os.MkdirTemp("", "checkout-")
-	if err != nil {
-		return "", err
+// acceptable tells whether it is a URL of a kind that is fetched from, without a password. The user of ssh is none.
+func acceptable(u *url.URL) bool {
+	_, password := u.User.Password()
+	switch u.Scheme {
+	case "http", "https":
+		return u.User == nil
+	case "ssh":
+		return !password
 	}
-	return filepath.EvalSymlinks(dir)
+	return false
 }
 
 func (g Git) fetch(ctx context.Context, dir string, auth *git.AuthOptions) (*Checkout, error) {
 	left := &budget{limits: g.Limits}
 	// The repository's own files lie beside the checkout, so that no kustomization can read them.
-	work := bounded{osfs.New(filepath.Join(dir, "tree"), osfs.WithBoundOS()), left}
 	store := bounded{osfs.New(filepath.Join(dir, "git"), osfs.WithBoundOS()), left}
 	objects := filesystem.NewStorageWithOptions(store, cache.NewObjectLRU(16*cache.MiByte),
 		filesystem.Options{LargeObjectThreshold: 1 << 20})
-	client, err := gogit.NewClient(dir, auth, gogit.WithStorer(objects), gogit.WithWorkTreeFS(work))
+	options := []gogit.ClientOption{gogit.WithStorer(objects), gogit.WithWorkTreeFS(files(dir, left))}
+	if auth.Transport == git.SSH {
+		options = append(options, gogit.WithProxy(deadline(ctx)))
+	}
+	client, err := gogit.NewClient(dir, auth, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -159,35 +141,42 @@ func (g Git) fetch(ctx context.Context, dir string, auth *git.AuthOptions) (*Che
 	if commit == nil {
 		return nil, fmt.Errorf("%w: the repository is empty", ErrRef)
 	}
-	if !git.IsConcreteCommit(*commit) {
+	if !git.IsConcreteCommit(*commit) || revision(g.Ref, commit) == g.Known {
 		return nil, ErrUnchanged
 	}
-	root, err := os.OpenRoot(filepath.Join(dir, "tree"))
-	if err != nil {
-		return nil, err
+	if err := g.Verify.check(g.Ref, commit); err != nil {
+		return nil, &Refused{Revision: revision(g.Ref, commit), err: err}
 	}
-	return &Checkout{Revision: revision(g.Ref, commit), Files: root.FS(), dir: dir, root: root}, nil
+	return opened(dir, revision(g.Ref, commit))
 }
 
 func checkout(r Ref) repository.CheckoutStrategy {
-	return repository.CheckoutStrategy{Branch: r.Branch, Tag: r.Tag, SemVer: r.SemVer, Commit: r.Commit}
+	return repository.CheckoutStrategy{Branch: r.Branch, Tag: r.Tag, SemVer: r.SemVer, RefName: r.Name, Commit: r.Commit}
 }
 
 func revision(r Ref, c *git.Commit) string {
-	if r.Commit != "" {
+	switch {
+	case r.Commit != "":
 		return c.Hash.Digest()
+	case r.Name != "":
+		return r.Name + "@" + c.Hash.Digest()
 	}
 	return c.String()
 }
 
-// explain turns go-git's ways to say that there is no such ref into ErrRef.
-func explain(err error, r Ref) error {
+// explain turns go-git's ways to say that there is no such ref into ErrRef, and that of ssh to refuse a host into words.
+func explain(err error, r Ref, u *url.URL) error {
+	if host := refusedHost(err, u.Host); host != nil {
+		return host
+	}
 	switch {
 	case errors.Is(err, ErrRefused):
 		return innermost(err)
 	case errors.Is(err, gogit5.NoMatchingRefSpecError{}):
 		return ErrRef
 	case r.Commit != "" && errors.Is(err, plumbing.ErrObjectNotFound):
+		return ErrRef
+	case r.Name != "" && strings.Contains(err.Error(), "unable to resolve ref"):
 		return ErrRef
 	case r.SemVer != "" && strings.Contains(err.Error(), "no match found for semver"):
 		return ErrRef
@@ -209,15 +198,4 @@ func named(r Ref, objects storer.ReferenceStorer, err error) error {
 		c.Reference = plumbing.NewBranchReferenceName(r.Branch).String()
 	}
 	return &Refused{Revision: revision(r, c), err: innermost(err)}
-}
-
-// innermost leaves out what others wrapped around a refusal: go-git says the URL again.
-func innermost(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if _, known := err.(*Refused); known || inner == nil || inner == ErrRefused || !errors.Is(inner, ErrRefused) {
-			return err
-		}
-		err = inner
-	}
 }

@@ -1,0 +1,161 @@
+package bundle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/gitops/build"
+	"virtstack.io/virtstack/gitops/source"
+)
+
+// built fills in revision and objects.
+func (c *Controller) built(ctx context.Context, r *round) error {
+	known := c.builds.of(r.bundle)
+	from, trust, err := r.source(ctx, known)
+	if err != nil {
+		return err
+	}
+	checkout, err := from.Fetch(ctx)
+	if errors.Is(err, source.ErrUnchanged) {
+		r.seen.Revision = known.revision
+		return r.use(known.objects)
+	}
+	if refused := (*source.Refused)(nil); errors.As(err, &refused) {
+		r.seen.Revision = refused.Revision
+		return fmt.Errorf("%s: %w", refused.Revision, err)
+	}
+	if err != nil {
+		return r.fits(err)
+	}
+	r.seen.Revision = checkout.Revision
+	objects, err := build.Objects(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits)
+	if err := errors.Join(err, checkout.Close()); err != nil {
+		return err
+	}
+	c.builds.keep(r.bundle, built{revision: checkout.Revision, trust: trust, objects: objects})
+	return r.use(objects)
+}
+
+// source returns what the Bundle's spec.source names. What it needs is read with the account's own rights. Trust tells
+// the keys that a signature was checked with from others: what was accepted by others is not known.
+func (r *round) source(ctx context.Context, known built) (from source.Source, trust string, err error) {
+	switch s := r.bundle.Spec.Source; {
+	case s.Git != nil:
+		return r.git(ctx, s.Git, known)
+	}
+	return nil, "", fmt.Errorf("%w: spec.source names no source", source.ErrRefused)
+}
+
+func (r *round) git(ctx context.Context, g *v1alpha1.GitSource, known built) (from source.Source, trust string, err error) {
+	credentials, err := r.secret(ctx, "spec.source.git.secretRef", g.SecretRef)
+	if err != nil {
+		return nil, "", err
+	}
+	verify, err := r.verification(ctx, g.Verify)
+	if err != nil {
+		return nil, "", err
+	}
+	trust = fingerprint(verify)
+	if trust != known.trust {
+		known.revision = ""
+	}
+	ref := source.Ref{Branch: g.Ref.Branch, Tag: g.Ref.Tag, SemVer: g.Ref.SemVer, Name: g.Ref.Name, Commit: g.Ref.Commit}
+	return source.Git{
+		URL: g.URL, Ref: ref, Credentials: credentials, Verify: verify, Limits: source.DefaultLimits, Known: known.revision,
+	}, trust, nil
+}
+
+// verification reads the keys of those who may sign; nil: no signature is asked for.
+func (r *round) verification(ctx context.Context, v *v1alpha1.GitVerification) (*source.Verify, error) {
+	if v == nil {
+		return nil, nil
+	}
+	keys, err := r.secret(ctx, "spec.source.git.verify.secretRef", v.SecretRef)
+	if err == nil && v.SecretRef == nil && v.ConfigMapRef != nil {
+		keys, err = r.configMap(ctx, "spec.source.git.verify.configMapRef", v.ConfigMapRef)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &source.Verify{Commit: v.Mode != v1alpha1.VerifyTag, Tag: v.Mode == v1alpha1.VerifyTag || v.Mode == v1alpha1.VerifyTagAndHEAD, Keys: keys}, nil
+}
+
+func fingerprint(v *source.Verify) string {
+	if v == nil {
+		return ""
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(v.Keys)) {
+		fmt.Fprintf(h, "%q %q\n", name, v.Keys[name])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// secret reads a Secret of the Bundle's namespace; nil for none.
+func (r *round) secret(ctx context.Context, field string, ref *v1alpha1.LocalObjectReference) (map[string][]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	var s corev1.Secret
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.bundle.Namespace, Name: ref.Name}, &s); err != nil {
+		return nil, fmt.Errorf("%s: reading Secret %s/%s as account %s: %w", field, r.bundle.Namespace, ref.Name, accountOf(r.bundle), err)
+	}
+	return s.Data, nil
+}
+
+func (r *round) configMap(ctx context.Context, field string, ref *v1alpha1.LocalObjectReference) (map[string][]byte, error) {
+	var m corev1.ConfigMap
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.bundle.Namespace, Name: ref.Name}, &m); err != nil {
+		return nil, fmt.Errorf("%s: reading ConfigMap %s/%s as account %s: %w", field, r.bundle.Namespace, ref.Name, accountOf(r.bundle), err)
+	}
+	data := maps.Clone(m.BinaryData)
+	if data == nil {
+		data = map[string][]byte{}
+	}
+	for name, content := range m.Data {
+		data[name] = []byte(content)
+	}
+	return data, nil
+}
+
+// fits says which object holds the keys that don't fit.
+func (r *round) fits(err error) error {
+	git := r.bundle.Spec.Source.Git
+	switch {
+	case errors.Is(err, source.ErrCredentials) && git != nil:
+		return fmt.Errorf("spec.source.git.secretRef: %s: %w", r.name("Secret", git.SecretRef), err)
+	case errors.Is(err, source.ErrKeys) && git.Verify.SecretRef != nil:
+		return fmt.Errorf("spec.source.git.verify.secretRef: %s: %w", r.name("Secret", git.Verify.SecretRef), err)
+	case errors.Is(err, source.ErrKeys):
+		return fmt.Errorf("spec.source.git.verify.configMapRef: %s: %w", r.name("ConfigMap", git.Verify.ConfigMapRef), err)
+	}
+	return err
+}
+
+func (r *round) name(kind string, ref *v1alpha1.LocalObjectReference) string {
+	if ref == nil {
+		return "there is none"
+	}
+	return kind + " " + r.bundle.Namespace + "/" + ref.Name
+}
+
+// cause sorts what went wrong before anything was applied.
+func cause(r *round, err error) *plan.Failure {
+	if errors.Is(err, build.ErrRefused) {
+		return &plan.Failure{Reason: plan.BuildFailed, Message: r.seen.Revision + ": " + err.Error(), Final: true}
+	}
+	reason := plan.FetchFailed
+	if errors.Is(err, source.ErrUnverified) {
+		reason = plan.VerificationFailed
+	}
+	return &plan.Failure{Reason: reason, Message: err.Error(), Final: errors.Is(err, source.ErrRefused)}
+}
