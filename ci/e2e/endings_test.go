@@ -32,7 +32,7 @@ func TestAGuestThatCanNeverStart(t *testing.T) {
 	p.create(p.vm("web", func(vm *v1.VirtualMachine) {
 		vm.Spec.Template.Spec.Volumes[0].ContainerDisk.Path = "/disk/nope.img"
 	}))
-	p.neverStarts("web", "spec.volumes[0].containerDisk.path", `"/disk/nope.img"`, "there is no /disk/nope.img")
+	p.neverStarts("web", "spec.template.spec.volumes[0].containerDisk.path", `"/disk/nope.img"`, "there is no /disk/nope.img")
 	_, err := theLab.Kubectl(t.Context(), "patch", "vm", "web", "-n", p.ns, "--type=json", "-p",
 		`[{"op":"remove","path":"/spec/template/spec/volumes/0/containerDisk/path"}]`)
 	p.must(err)

@@ -39,7 +39,7 @@ func TestKernelFromAnImage(t *testing.T) {
 func TestKernelThatIsNotThere(t *testing.T) {
 	p := newPlace(t, "kernels")
 	p.create(p.vm("looper", diskless, p.withFirmware(`{kernelBoot: {container: {image: "localhost/guest:dev", kernelPath: /boot/no-such-kernel}}}`)))
-	p.neverStarts("looper", "spec.domain.firmware.kernelBoot.container.kernelPath", `"/boot/no-such-kernel"`, "there is no /boot/no-such-kernel")
+	p.neverStarts("looper", "spec.template.spec.domain.firmware.kernelBoot.container.kernelPath", `"/boot/no-such-kernel"`, "there is no /boot/no-such-kernel")
 	_, err := theLab.Kubectl(t.Context(), "patch", "vm", "looper", "-n", p.ns, "--type=json", "-p",
 		`[{"op":"replace","path":"/spec/template/spec/domain/firmware/kernelBoot/container/kernelPath","value":"/boot/vmlinuz"}]`)
 	p.must(err)

@@ -18,6 +18,7 @@ import (
 	"virtstack.io/virtstack/kube/condition"
 	"virtstack.io/virtstack/kube/note"
 	"virtstack.io/virtstack/machine/lifecycle"
+	"virtstack.io/virtstack/machine/paths"
 )
 
 // errTaken is returned where the name of a VM's VMI is someone else's.
@@ -58,11 +59,13 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 	return fmt.Errorf("no way to do %T", a)
 }
 
-// failing gives an error the reason of its condition, and tells the VM's owner. A conflict is looked at again.
+// failing gives an error of the VMI the reason of its condition and the paths of the VM, and tells the VM's owner. A
+// conflict is looked at again.
 func (c *Controller) failing(vm *v1.VirtualMachine, reason, action string, err error) error {
 	if err == nil || apierrors.IsConflict(err) {
 		return err
 	}
+	err = paths.Error{Err: err}
 	if !apierrors.HasStatusCause(err, k8sv1.NamespaceTerminatingCause) {
 		c.Events.Eventf(vm, nil, k8sv1.EventTypeWarning, reason, action, "%s", note.Of(err))
 	}

@@ -4,7 +4,10 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
+
+	"virtstack.io/virtstack/machine/paths"
 )
 
 // Pause returns why a VMI can't be paused now, an API error; nil: it can.
@@ -14,11 +17,19 @@ func Pause(vmi *v1.VirtualMachineInstance) error {
 		return busy(vmi, "VM is not running")
 	case vmi.Spec.LivenessProbe != nil && vmi.Spec.LivenessProbe.GuestAgentPing == nil:
 		return apierrors.NewForbidden(v1.Resource("virtualmachineinstance"), vmi.Name,
-			errors.New("spec.livenessProbe: Forbidden: the probe would fail while the guest is paused, and end it: take it out, or make it a guestAgentPing"))
+			errors.New(mended(vmi, "spec.livenessProbe")+": Forbidden: the probe would fail while the guest is paused, and end it: take it out, or make it a guestAgentPing"))
 	case paused(vmi):
 		return busy(vmi, "VMI is already paused")
 	}
 	return nil
+}
+
+// mended returns a field of a VMI as it is called where its owner can change it.
+func mended(vmi *v1.VirtualMachineInstance, field string) string {
+	if owner := metav1.GetControllerOf(vmi); owner != nil && owner.Kind == v1.VirtualMachineGroupVersionKind.Kind {
+		return paths.OfVM(field)
+	}
+	return field
 }
 
 // Unpause returns why a VMI can't be let go on now, an API error; nil: it can. vm is the VM that it is of, or nil.

@@ -18,6 +18,7 @@ import (
 	"virtstack.io/virtstack/machine/mirror"
 	"virtstack.io/virtstack/machine/names"
 	"virtstack.io/virtstack/machine/override"
+	"virtstack.io/virtstack/machine/paths"
 )
 
 // Seen is one round's facts; nil: the API server has none.
@@ -83,9 +84,26 @@ func (a SetRequests) String() string {
 }
 func (a ReleaseVM) String() string { return "releasing VM " + a.VM.Name }
 
+// effective returns s as it counts: the VM as an override has it, and what the VMI says of itself with the paths of the
+// VM's fields, for those are the ones that its owner can change.
+func (s Seen) effective(now time.Time) Seen {
+	s.VM = override.Effective(now, s.VM)
+	if s.VMI == nil {
+		return s
+	}
+	vmi := *s.VMI
+	vmi.Status.Conditions = slices.Clone(vmi.Status.Conditions)
+	for i := range vmi.Status.Conditions {
+		c := &vmi.Status.Conditions[i]
+		c.Message = paths.OfVM(c.Message)
+	}
+	s.VMI = &vmi
+	return s
+}
+
 // For plans one round.
 func For(now time.Time, s Seen) Plan {
-	s.VM = override.Effective(now, s.VM)
+	s = s.effective(now)
 	failure := lifecycle.StartFailure(now, s.VM, s.VMI)
 	left := lifecycle.Requests(s.VM, s.VMI)
 	switch {

@@ -11,7 +11,6 @@ import (
 
 	"virtstack.io/virtstack/kube/condition"
 	"virtstack.io/virtstack/machine/lifecycle"
-	"virtstack.io/virtstack/machine/override"
 )
 
 // Condition types and reasons that kubevirt.io/api has no constant for.
@@ -96,7 +95,7 @@ func Failed(now time.Time, s Seen, p Plan, err error) v1.VirtualMachineStatus {
 	if err == nil {
 		return p.Status
 	}
-	s.VM = override.Effective(now, s.VM)
+	s = s.effective(now)
 	st := status(now, s, lifecycle.StartFailure(now, s.VM, s.VMI))
 	if refused(s) != nil {
 		return st
