@@ -32,6 +32,8 @@ type Controller struct {
 	events events.EventRecorder
 	as     func(namespace, account string) (client.Client, error)
 	builds *builds
+	// anywhere lets a Bundle name a source of another namespace.
+	anywhere bool
 }
 
 // Round does one step.

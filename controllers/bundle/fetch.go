@@ -51,6 +51,11 @@ func (r *round) source(ctx context.Context, known built) (from source.Source, tr
 	switch s := r.bundle.Spec.Source; {
 	case s.Git != nil:
 		return r.git(ctx, s.Git, known)
+	case s.OCI != nil:
+		from, err := r.oci(ctx, s.OCI, known)
+		return from, "", err
+	case s.SourceRef != nil:
+		return r.artifact(ctx, s.SourceRef, known)
 	}
 	return nil, "", fmt.Errorf("%w: spec.source names no source", source.ErrRefused)
 }
@@ -72,6 +77,21 @@ func (r *round) git(ctx context.Context, g *v1alpha1.GitSource, known built) (fr
 	return source.Git{
 		URL: g.URL, Ref: ref, Credentials: credentials, Verify: verify, Limits: source.DefaultLimits, Known: known.revision,
 	}, trust, nil
+}
+
+func (r *round) oci(ctx context.Context, o *v1alpha1.OCISource, known built) (source.Source, error) {
+	credentials, err := r.secret(ctx, "spec.source.oci.secretRef", o.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := r.secret(ctx, "spec.source.oci.certSecretRef", o.CertSecretRef)
+	if err != nil {
+		return nil, err
+	}
+	return source.OCI{
+		URL: o.URL, Ref: source.OCIRef{Tag: o.Ref.Tag, SemVer: o.Ref.SemVer, Digest: o.Ref.Digest}, MediaType: o.LayerMediaType,
+		Credentials: credentials, Certificates: certificates, Insecure: o.Insecure, Limits: source.DefaultLimits, Known: known.revision,
+	}, nil
 }
 
 // verification reads the keys of those who may sign; nil: no signature is asked for.
@@ -127,25 +147,29 @@ func (r *round) configMap(ctx context.Context, field string, ref *v1alpha1.Local
 	return data, nil
 }
 
-// fits says which object holds the keys that don't fit.
+// fits says which object holds what doesn't fit.
 func (r *round) fits(err error) error {
-	git := r.bundle.Spec.Source.Git
+	git, oci := r.bundle.Spec.Source.Git, r.bundle.Spec.Source.OCI
 	switch {
 	case errors.Is(err, source.ErrCredentials) && git != nil:
-		return fmt.Errorf("spec.source.git.secretRef: %s: %w", r.name("Secret", git.SecretRef), err)
+		return r.of("git.secretRef", "Secret", git.SecretRef, err)
 	case errors.Is(err, source.ErrKeys) && git.Verify.SecretRef != nil:
-		return fmt.Errorf("spec.source.git.verify.secretRef: %s: %w", r.name("Secret", git.Verify.SecretRef), err)
+		return r.of("git.verify.secretRef", "Secret", git.Verify.SecretRef, err)
 	case errors.Is(err, source.ErrKeys):
-		return fmt.Errorf("spec.source.git.verify.configMapRef: %s: %w", r.name("ConfigMap", git.Verify.ConfigMapRef), err)
+		return r.of("git.verify.configMapRef", "ConfigMap", git.Verify.ConfigMapRef, err)
+	case errors.Is(err, source.ErrCertificates):
+		return r.of("oci.certSecretRef", "Secret", oci.CertSecretRef, err)
+	case errors.Is(err, source.ErrCredentials):
+		return r.of("oci.secretRef", "Secret", oci.SecretRef, err)
 	}
 	return err
 }
 
-func (r *round) name(kind string, ref *v1alpha1.LocalObjectReference) string {
+func (r *round) of(field, kind string, ref *v1alpha1.LocalObjectReference, err error) error {
 	if ref == nil {
-		return "there is none"
+		return fmt.Errorf("spec.source.%s: there is none: %w", field, err)
 	}
-	return kind + " " + r.bundle.Namespace + "/" + ref.Name
+	return fmt.Errorf("spec.source.%s: %s %s/%s: %w", field, kind, r.bundle.Namespace, ref.Name, err)
 }
 
 // cause sorts what went wrong before anything was applied.

@@ -30,6 +30,7 @@ type round struct {
 	releaser  *release.Releaser
 	objects   []build.Object
 	changes   release.Changes
+	anywhere  bool // the source may be in another namespace
 	powerless bool // the account has lost the rights to what was applied
 }
 
@@ -42,7 +43,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 	if err != nil {
 		return nil, fmt.Errorf("acting as account %s/%s: %w", b.Namespace, account, err)
 	}
-	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b))}
+	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b)), anywhere: c.anywhere}
 	r.releaser.Holds, r.releaser.Yields = c.holds, true
 	if b.DeletionTimestamp != nil {
 		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))

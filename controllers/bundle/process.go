@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"context"
+	"flag"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,31 +23,45 @@ import (
 // workers is how many Bundles are worked on at a time.
 const workers = 4
 
+// options are the component's own flags.
+type options struct{ sameNamespace bool }
+
+func (o *options) bind(fs *flag.FlagSet) {
+	fs.BoolVar(&o.sameNamespace, "no-cross-namespace-refs", true, "refuse a source in another namespace than the Bundle's")
+}
+
 // Process is virt-bundles.
 func Process() process.Process {
+	o := &options{}
 	return process.Process{
 		Name:       names.Bundles,
 		Elect:      true,
 		Scheme:     v1alpha1.AddToScheme,
 		FreshReads: true,
-		Setup:      Setup,
+		Flags:      o.bind,
+		Setup:      o.setup,
 	}
 }
 
-// Setup adds the controller to a manager.
-func Setup(_ context.Context, mgr ctrl.Manager) error {
+// setup adds the controller to a manager.
+func (o *options) setup(_ context.Context, mgr ctrl.Manager) error {
 	c := &Controller{
-		client: mgr.GetClient(),
-		live:   mgr.GetAPIReader(),
-		status: apply.Applier{Client: mgr.GetClient(), Manager: fieldManager},
-		events: mgr.GetEventRecorder(names.Bundles),
-		as:     impersonating(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
-		builds: newBuilds(),
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		status:   apply.Applier{Client: mgr.GetClient(), Manager: fieldManager},
+		events:   mgr.GetEventRecorder(names.Bundles),
+		as:       impersonating(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
+		builds:   newBuilds(),
+		anywhere: !o.sameNamespace,
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("bundles").
+	made, err := ctrl.NewControllerManagedBy(mgr).Named("bundles").
 		For(&v1alpha1.Bundle{}, builder.WithPredicates(changed())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(loop.Reconciler(c))
+		Build(loop.Reconciler(c))
+	if err != nil {
+		return err
+	}
+	return mgr.Add(&watcher{mgr, made, mgr.GetClient(), lookForFlux})
 }
 
 // changed lets through what a user does; the controller's own status writes bring no round.

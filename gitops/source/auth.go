@@ -101,8 +101,10 @@ func (k keys) forHTTP(u *url.URL) error {
 	case secret && u.Scheme == "http":
 		return fmt.Errorf("%w: credentials are sent over https only, and the URL is http", ErrCredentials)
 	}
-	_, err := k.tls()
-	return err
+	if _, err := k.tls(); err != nil {
+		return fmt.Errorf("%w: %w", ErrCredentials, err)
+	}
+	return nil
 }
 
 // tls returns what the keys say of certificates; nil: nothing.
@@ -115,13 +117,13 @@ func (k keys) tls() (*tls.Config, error) {
 	if k.has(name) {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(k[name]) {
-			return nil, fmt.Errorf("%w: key %s holds no certificate: it must be PEM", ErrCredentials, name)
+			return nil, fmt.Errorf("key %s holds no certificate: it must be PEM", name)
 		}
 	}
 	if k.has(keyCert) || k.has(keyKey) {
 		pair, err := tls.X509KeyPair(k[keyCert], k[keyKey])
 		if err != nil {
-			return nil, fmt.Errorf("%w: keys tls.crt and tls.key are no certificate with its private key, in PEM", ErrCredentials)
+			return nil, errors.New("keys tls.crt and tls.key are no certificate with its private key, in PEM")
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -23,6 +23,8 @@ var (
 	ErrUnverified = fmt.Errorf("%w: its signature is not accepted", ErrRefused)
 	// ErrCredentials says that the credentials have not the form that the source needs.
 	ErrCredentials = errors.New("the credentials don't fit")
+	// ErrCertificates says the same of what a registry's certificate is checked with.
+	ErrCertificates = errors.New("the certificates don't fit")
 	// ErrKeys says the same of the public keys that signatures are checked with.
 	ErrKeys = errors.New("the public keys don't fit")
 	// ErrUnchanged says that the ref still leads to the revision that is known.
@@ -31,7 +33,7 @@ var (
 
 // Source is where a tree comes from.
 type Source interface {
-	// Fetch gets the revision. An error wraps ErrRef, ErrRefused, ErrCredentials or ErrKeys, or tells why the server can't be
+	// Fetch gets the revision. An error wraps ErrRef, ErrRefused, ErrCredentials, ErrCertificates or ErrKeys, or tells why the server can't be
 	// reached; it never holds a credential. Once the revision is known, its refusal is a *Refused. ErrUnchanged is
 	// returned for the one that is known.
 	Fetch(ctx context.Context) (*Checkout, error)
