@@ -122,6 +122,8 @@ type BundleSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	TargetNamespace string `json:"targetNamespace,omitempty"`
+
+	BundleBuild `json:",inline"`
 }
 
 // LocalObjectReference names an object in the namespace of the object that holds the reference.

@@ -22,6 +22,7 @@ func newBuilds() *builds { return &builds{made: map[types.NamespacedName]built{}
 type built struct {
 	uid        types.UID
 	generation int64
+	variables  string // a digest of them
 	revision   string
 	trust      string // of the keys that it was verified with
 	objects    []build.Object
@@ -30,10 +31,10 @@ type built struct {
 // largest is how many objects are kept per Bundle.
 const largest = 1000
 
-func (b *builds) of(bundle *v1alpha1.Bundle) built {
+func (b *builds) of(bundle *v1alpha1.Bundle, variables string) built {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if k := b.made[client.ObjectKeyFromObject(bundle)]; k.uid == bundle.UID && k.generation == bundle.Generation {
+	if k := b.made[client.ObjectKeyFromObject(bundle)]; k.uid == bundle.UID && k.generation == bundle.Generation && k.variables == variables {
 		return k
 	}
 	return built{}

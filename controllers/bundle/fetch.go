@@ -19,7 +19,12 @@ import (
 
 // built fills in revision and objects.
 func (c *Controller) built(ctx context.Context, r *round) error {
-	known := c.builds.of(r.bundle)
+	over, err := r.overlay(ctx)
+	if err != nil {
+		return err
+	}
+	variables := digest(over.Variables)
+	known := c.builds.of(r.bundle, variables)
 	from, trust, err := r.source(ctx, known)
 	if err != nil {
 		return err
@@ -37,11 +42,11 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 		return r.fits(err)
 	}
 	r.seen.Revision = checkout.Revision
-	objects, err := build.Objects(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits)
+	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err
 	}
-	c.builds.keep(r.bundle, built{revision: checkout.Revision, trust: trust, objects: objects})
+	c.builds.keep(r.bundle, built{variables: variables, revision: checkout.Revision, trust: trust, objects: objects})
 	return r.use(objects)
 }
 
@@ -180,6 +185,9 @@ func cause(r *round, err error) *plan.Failure {
 	reason := plan.FetchFailed
 	if errors.Is(err, source.ErrUnverified) {
 		reason = plan.VerificationFailed
+	}
+	if errors.Is(err, errVariables) {
+		reason = plan.BuildFailed
 	}
 	return &plan.Failure{Reason: reason, Message: err.Error(), Final: errors.Is(err, source.ErrRefused)}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/fluxcd/pkg/ssa/normalize"
+	"github.com/fluxcd/pkg/ssa/utils"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,6 +21,9 @@ func (r *round) use(built []build.Object) error {
 		o = build.Object{Unstructured: o.DeepCopy(), File: o.File}
 		if err := r.place(o, scopes); err != nil {
 			return fmt.Errorf("%w: %s: %w", build.ErrRefused, o, err)
+		}
+		if common := r.bundle.Spec.CommonMetadata; common != nil {
+			utils.SetCommonMetadata([]*unstructured.Unstructured{o.Unstructured}, common.Labels, common.Annotations)
 		}
 		labels := maps.Clone(owner(r.bundle).Labels())
 		for k, v := range o.GetLabels() {

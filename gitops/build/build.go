@@ -9,7 +9,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/fluxcd/pkg/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
@@ -54,6 +53,11 @@ func (o Object) String() string {
 // kustomization file there, one that lists every manifest beneath dir is assumed. Errors name the file, and the object
 // where there is one.
 func Objects(files fs.FS, dir string, limits Limits) ([]Object, error) {
+	return Overlaid(files, dir, limits, Overlay{})
+}
+
+// Overlaid is Objects with an overlay.
+func Overlaid(files fs.FS, dir string, limits Limits, over Overlay) ([]Object, error) {
 	t := newTree(files, limits)
 	dir = path.Clean("/" + dir)[1:]
 	if isRemote("/" + dir) {
@@ -62,35 +66,42 @@ func Objects(files fs.FS, dir string, limits Limits) ([]Object, error) {
 	if !t.IsDir("/" + dir) {
 		return nil, fmt.Errorf("%w: %s is not a directory of the commit", ErrRefused, shown(dir))
 	}
-	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}, shared: map[string]bool{}}
-	if err := w.root(dir); err != nil {
+	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}, shared: map[string]bool{}, count: map[string]int{}, variables: over.Variables}
+	w.secrets = append(w.secrets, over.Variables.Secrets...)
+	if err := w.start(dir, over); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	one.Lock()
+	defer one.Unlock()
+	defer schema()()
 	if all, ok := w.inParts(dir); ok {
 		return all, nil
 	}
-	built, err := kustomize.Build(t, "/"+dir)
+	built, err := t.run(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: building %s: %w", ErrRefused, shown(dir), w.explain(err))
 	}
 	if built.Size() > limits.Objects {
 		return nil, fmt.Errorf("%w: %s builds to %d objects, at most %d are allowed", ErrRefused, shown(dir), built.Size(), limits.Objects)
 	}
-	return objects(built, dir, w.keepOrigins)
+	return w.objects(built, dir)
 }
 
-func objects(built resmap.ResMap, dir string, keepOrigins bool) ([]Object, error) {
+func (w *walk) objects(built resmap.ResMap, dir string) ([]Object, error) {
 	files := make([]string, 0, built.Size())
 	for _, r := range built.Resources() {
 		files = append(files, origin(r, dir))
 	}
-	if !keepOrigins {
+	if !w.keepOrigins {
 		if err := built.RemoveOriginAnnotations(); err != nil {
 			return nil, fmt.Errorf("removing origins: %w", err)
 		}
 	}
 	var all []Object
 	for i, r := range built.Resources() {
+		if err := w.substitute(r); err != nil {
+			return nil, fmt.Errorf("%w: %s %s (%s): %w", ErrRefused, r.GetKind(), r.GetName(), first(files[i], "generated"), err)
+		}
 		data, err := r.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, r.CurId(), err)
@@ -112,7 +123,7 @@ func origin(r *resource.Resource, dir string) string {
 	if err != nil || o == nil || o.Path == "" {
 		return ""
 	}
-	return path.Join(dir, o.Path)
+	return path.Join(dir, real(o.Path))
 }
 
 func complete(o Object) error {

@@ -105,6 +105,9 @@ func (w *walk) parse(file string, data []byte) ([]*yamlv3.Node, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		if root := content(&doc); root != nil {
+			if encrypted(root) {
+				return nil, fmt.Errorf("%s: %w", file, errEncrypted)
+			}
 			docs = append(docs, root)
 		}
 	}

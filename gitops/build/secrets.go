@@ -1,6 +1,7 @@
 package build
 
 import (
+	"errors"
 	"path"
 	"strings"
 
@@ -9,8 +10,20 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/resid"
 )
 
+// sopsValue is how each value that SOPS has encrypted begins, whatever the file's form.
+var sopsValue = []byte("ENC[AES256_GCM,data:")
+
+var errEncrypted = errors.New("it is encrypted with SOPS, which a Bundle doesn't decrypt: let Flux apply it, by a Kustomization with spec.decryption, and take it out of the Bundle's path")
+
+// encrypted tells whether SOPS has encrypted a document.
+func encrypted(n *yamlv3.Node) bool {
+	by := value(n, "sops")
+	return by != nil && by.Kind == yamlv3.MappingNode && (value(by, "mac") != nil || value(by, "lastmodified") != nil)
+}
+
 // note remembers where an object is, and what a Secret holds.
 func (w *walk) note(file string, n *yamlv3.Node) {
+	w.count[file]++
 	meta, kind := value(n, "metadata"), text(value(n, "kind"))
 	group, version := resid.ParseGroupVersion(text(value(n, "apiVersion")))
 	if !isAlone(group) || strings.HasSuffix(kind, "List") {

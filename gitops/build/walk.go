@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -19,15 +20,18 @@ type walk struct {
 	*tree
 	seen        map[string]bool
 	keepOrigins bool
-	places      map[string][]place // of objects, by kustomize's id
-	secrets     []string           // what Secrets are made of: errors must not show it
-	assumed     []string           // the resources of a kustomization that was made up
-	shared      map[string]bool    // files with objects that kustomize may change for others
+	places      map[string][]place  // of objects, by kustomize's id
+	secrets     []string            // what Secrets are made of: errors must not show it
+	root        types.Kustomization // what is built, overlaid
+	shared      map[string]bool     // files with objects that kustomize may change for others
+	count       map[string]int      // of objects, by file
+	variables   Variables
+	file        string // of root
 }
 
-// root prepares the directory that is built: a kustomization is made up if it has none, and asked to note where
+// start prepares the directory that is built: a kustomization is made up if it has none, and asked to note where
 // objects come from.
-func (w *walk) root(dir string) error {
+func (w *walk) start(dir string, over Overlay) error {
 	file, err := w.kustomization(dir)
 	if err != nil {
 		return err
@@ -37,8 +41,11 @@ func (w *walk) root(dir string) error {
 		if k.Resources, err = w.manifests(dir, dir, 0); err != nil {
 			return err
 		}
-		file, w.assumed = path.Join(dir, konfig.DefaultKustomizationFileName()), k.Resources
+		file = path.Join(dir, konfig.DefaultKustomizationFileName())
 	} else if k, err = w.read(file); err != nil {
+		return err
+	}
+	if err := w.lay(over, dir, &k); err != nil {
 		return err
 	}
 	w.keepOrigins = slices.Contains(k.BuildMetadata, types.OriginAnnotations)
@@ -49,7 +56,7 @@ func (w *walk) root(dir string) error {
 	if err != nil {
 		return err
 	}
-	w.over[file] = data
+	w.file, w.root, w.over[file] = file, k, data
 	return w.visit(dir, 0)
 }
 
@@ -167,6 +174,11 @@ func (w *walk) follow(file, dir string, k types.Kustomization, depth int) error 
 		}
 	}
 	w.noteSecrets(dir, k)
+	for i, p := range k.Patches {
+		if err := w.checkYAML(fmt.Sprintf("%s: patches[%d]", file, i), []byte(p.Patch)); err != nil {
+			return err
+		}
+	}
 	parsed, opaque := reads(k)
 	for _, entry := range parsed {
 		p, err := w.local(dir, entry)
@@ -178,12 +190,18 @@ func (w *walk) follow(file, dir string, k types.Kustomization, depth int) error 
 		}
 	}
 	for _, entry := range opaque {
-		if _, err := w.local(dir, entry); err != nil {
+		p, err := w.local(dir, entry)
+		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
+		}
+		if data, err := w.ReadFile(p); err == nil && bytes.Contains(data, sopsValue) {
+			return fmt.Errorf("%s: %w", p, errEncrypted)
 		}
 	}
 	return nil
 }
+
+var errMissing = errors.New("is not in the commit, or is a link that leads out of it")
 
 // local resolves an entry of a kustomization in dir.
 func (w *walk) local(dir, entry string) (string, error) {
@@ -195,7 +213,7 @@ func (w *walk) local(dir, entry string) (string, error) {
 		return "", fmt.Errorf("%q leads out of the repository", entry)
 	}
 	if !w.Exists(p) {
-		return "", fmt.Errorf("%q is not in the commit, or is a link that leads out of it", entry)
+		return "", fmt.Errorf("%q %w", entry, errMissing)
 	}
 	return p, nil
 }
