@@ -3,11 +3,15 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/release"
 )
 
 //go:embed kinds.yaml
@@ -71,10 +75,11 @@ func (k kind) envelope() *apiextensions.CustomResourceDefinition {
 	crd.APIVersion = apiextensions.SchemeGroupVersion.String()
 	crd.Kind = "CustomResourceDefinition"
 	crd.Name = k.Plural + "." + k.Group
-	crd.Labels = k.Labels
+	crd.Labels = maps.Clone(k.Labels)
 	if crd.Labels == nil {
 		crd.Labels = map[string]string{"kubevirt.io": ""}
 	}
+	crd.Labels[names.Release] = release.Version
 	crd.Spec.Group = k.Group
 	crd.Spec.Scope = apiextensions.NamespaceScoped
 	if k.Cluster {

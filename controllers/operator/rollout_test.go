@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -10,9 +11,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"virtstack.io/virtstack/machine/names"
+	product "virtstack.io/virtstack/machine/release"
 )
 
 // another is the components of a release that needs other rights and serves other webhooks.
@@ -146,4 +152,29 @@ func TestAStepThatCantSucceedHaltsTheRollOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.until("back", func(kv *v1.KubeVirt) bool { return is("Available", "True")(kv) && is("Degraded", "False")(kv) })
+}
+
+// The operator waits for CRDs that are missing or of an older release, and says which.
+func TestCRDsAreWaitedFor(t *testing.T) {
+	i := begin(t)
+	i.deploy(t)
+	defer i.remove(t)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := i.Client.Get(t.Context(), client.ObjectKey{Name: "virtualmachinepools.pool.kubevirt.io"}, crd); err != nil {
+		t.Fatal(err)
+	}
+	stamp := func(release string) {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, names.Release, release)
+		if err := i.Client.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamp("v0.0.1")
+	kv := i.round()
+	const want = "virtualmachinepools.pool.kubevirt.io is of v0.0.1; this operator needs those of v0.1"
+	if !is("Progressing", "True")(kv) || !strings.Contains(kv.Status.Conditions[0].Message, want) {
+		t.Errorf("with an old CRD: %v", kv.Status.Conditions)
+	}
+	stamp(product.Version)
+	i.until("Available", is("Progressing", "False"))
 }

@@ -3,16 +3,22 @@ package operator
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"virtstack.io/virtstack/bundles"
 	"virtstack.io/virtstack/controllers/operator/plan"
 	"virtstack.io/virtstack/machine/names"
+	product "virtstack.io/virtstack/machine/release"
 )
 
 // workloadKind is a kind that keeps an install from being removed.
@@ -86,30 +92,56 @@ func (c *Controller) foreign(ctx context.Context, kv *v1.KubeVirt) (string, erro
 	return "", nil
 }
 
-// requiredKinds are those that a component watches. All come with the operator's manifests, none from the operator.
-var requiredKinds = []string{
+// watched are the kinds without which a component doesn't start.
+var watched = []string{
 	"kubevirts.kubevirt.io", "virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io",
 	"virtualmachineinstancemigrations.kubevirt.io", "virtualmachineinstancetypes.instancetype.kubevirt.io", "bundles.virtstack.io",
 }
 
-// kinds returns what is wrong with the CRDs.
+// kinds returns what is wrong with the CRDs. All come with the operator's manifests, none from the operator.
 func (c *Controller) kinds(ctx context.Context) ([]string, error) {
+	all, err := fs.Glob(bundles.Definitions(), "*.*.*.yaml")
+	if err != nil {
+		return nil, err
+	}
 	var wrong []string
-	for _, name := range requiredKinds {
-		var crd apiextensionsv1.CustomResourceDefinition
-		err := c.live.Get(ctx, client.ObjectKey{Name: name}, &crd)
-		switch {
-		case client.IgnoreNotFound(err) != nil:
-			return nil, fmt.Errorf("reading CRD %s: %w", name, err)
-		case err != nil:
-			wrong = append(wrong, name+" is missing")
-		case !served(crd):
-			wrong = append(wrong, name+" is not served yet")
-		case name == "virtualmachineinstances.kubevirt.io" && !statusApart(crd):
-			wrong = append(wrong, name+" is another product's: it has no /status")
+	for _, file := range all {
+		why, err := c.kind(ctx, strings.TrimSuffix(file, ".yaml"))
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			wrong = append(wrong, why)
 		}
 	}
 	return wrong, nil
+}
+
+// kind returns what is wrong with one CRD, "" for nothing. Most are large, so that of many only the metadata is read.
+func (c *Controller) kind(ctx context.Context, name string) (string, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	var has metav1.PartialObjectMetadata
+	has.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	whole := slices.Contains(watched, name)
+	var o client.Object = &has
+	if whole {
+		o = &crd
+	}
+	err := c.live.Get(ctx, client.ObjectKey{Name: name}, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return name + " is missing", nil
+	case err != nil:
+		return "", fmt.Errorf("reading CRD %s: %w", name, err)
+	case name == "virtualmachineinstances.kubevirt.io" && !statusApart(crd):
+		return name + " is another product's: it has no /status", nil
+	case whole && !served(crd):
+		return name + " is not served yet", nil
+	}
+	if older := plan.Older(o.GetLabels()[names.Release], product.Version); older != "" {
+		return name + " " + older, nil
+	}
+	return "", nil
 }
 
 func served(crd apiextensionsv1.CustomResourceDefinition) bool {

@@ -32,6 +32,9 @@ const (
 	// NodeAgentSigner is the signerName of the node agents' CertificateSigningRequests.
 	NodeAgentSigner = "virtstack.io/node-agent"
 
+	// Release is the label that says which release a CRD is of.
+	Release = "virtstack.io/release"
+
 	HandlerPort = 8186
 	APIPort     = 8443
 	WebhookPort = 8444
