@@ -2,21 +2,27 @@ package bundle
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/controllers/bundle/plan"
 	"virtstack.io/virtstack/gitops/build"
+	"virtstack.io/virtstack/kube/release"
 )
 
 // builds saves fetching and building a revision again that has not changed. Forgetting it changes nothing but time.
 type builds struct {
-	mu   sync.Mutex
-	made map[types.NamespacedName]built
+	mu      sync.Mutex
+	made    map[types.NamespacedName]built
+	checked map[types.NamespacedName]checked
 }
 
-func newBuilds() *builds { return &builds{made: map[types.NamespacedName]built{}} }
+func newBuilds() *builds {
+	return &builds{made: map[types.NamespacedName]built{}, checked: map[types.NamespacedName]checked{}}
+}
 
 // built is what a Bundle's spec led to at one revision.
 type built struct {
@@ -55,4 +61,43 @@ func (b *builds) drop(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.made, key)
+	delete(b.checked, key)
+}
+
+// checked is what a check of a revision came to, for the rounds that follow until it is done: they need not ask again.
+type checked struct {
+	built     // without the objects
+	requested string
+	at        time.Time
+	changes   release.Changes
+}
+
+// fresh is how long a check holds: what somebody changes meanwhile is found after that.
+const fresh = time.Minute
+
+func checkOf(bundle *v1alpha1.Bundle, revision string, now time.Time, changes release.Changes) checked {
+	of := built{uid: bundle.UID, generation: bundle.Generation, revision: revision}
+	return checked{of, bundle.Annotations[plan.RequestedAt], now, changes}
+}
+
+// changes returns what the last check of the revision came to, if that still holds.
+func (b *builds) changes(bundle *v1alpha1.Bundle, revision string, now time.Time) (release.Changes, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, ok := b.checked[client.ObjectKeyFromObject(bundle)]
+	same := c.uid == bundle.UID && c.generation == bundle.Generation && c.revision == revision && c.requested == bundle.Annotations[plan.RequestedAt]
+	return c.changes, ok && same && now.Sub(c.at) < fresh
+}
+
+// remember keeps a check until another takes its place; forget drops it.
+func (b *builds) remember(bundle *v1alpha1.Bundle, c checked) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.checked[client.ObjectKeyFromObject(bundle)] = c
+}
+
+func (b *builds) forget(bundle *v1alpha1.Bundle) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.checked, client.ObjectKeyFromObject(bundle))
 }

@@ -141,7 +141,7 @@ func TestTheSecondOfTwoAtOnceIsRefused(t *testing.T) {
 		if err := x.Client.Get(t.Context(), client.ObjectKeyFromObject(b.bundle), live); err != nil {
 			t.Fatal(err)
 		}
-		r, err := x.controller.observe(t.Context(), live)
+		r, err := x.controller.observe(t.Context(), live, x.now)
 		if err != nil || r.seen.Failure != nil || r.changes.Empty() {
 			t.Fatalf("the look of %s: %v, %+v", live.Name, err, r.seen)
 		}

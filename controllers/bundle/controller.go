@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,19 +47,21 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	if b.Spec.Suspend && b.DeletionTimestamp == nil {
 		return time.Time{}, c.say(ctx, b, plan.Suspend(now, b))
 	}
-	r, err := c.observe(ctx, b)
+	r, err := c.observe(ctx, b, now)
 	if err != nil {
 		return time.Time{}, err
 	}
 	p := plan.For(now, r.seen)
 	if failed := c.act(ctx, r, p.Actions); apierrors.IsConflict(failed) {
+		c.builds.forget(b)
 		return time.Time{}, failed
 	} else if failed != nil {
 		p = plan.Failed(now, r.seen, r.explain(failed))
-	} else if released(p.Actions) {
+	} else if does[plan.Release](p.Actions) {
 		c.builds.drop(key)
 		return time.Time{}, nil
 	}
+	c.settle(now, r, p)
 	if err := c.say(ctx, b, p.Status); err != nil {
 		return time.Time{}, err
 	}
@@ -74,13 +77,9 @@ func (c *Controller) say(ctx context.Context, b *v1alpha1.Bundle, next v1alpha1.
 	return nil
 }
 
-func released(actions []plan.Action) bool {
-	for _, a := range actions {
-		if _, ok := a.(plan.Release); ok {
-			return true
-		}
-	}
-	return false
+// does tells whether one of the actions is of a kind.
+func does[A plan.Action](actions []plan.Action) bool {
+	return slices.ContainsFunc(actions, func(a plan.Action) bool { _, ok := a.(A); return ok })
 }
 
 func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/object"
 	"github.com/fluxcd/pkg/ssa"
@@ -35,7 +36,7 @@ type round struct {
 }
 
 // observe takes no longer than the Bundle's timeout, which leaves time to act on it and to say what it came to.
-func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, error) {
+func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle, now time.Time) (*round, error) {
 	ctx, cancel := context.WithTimeout(ctx, plan.Timeout(b))
 	defer cancel()
 	account := accountOf(b)
@@ -47,6 +48,9 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 	r.releaser.Holds, r.releaser.Yields = c.holds, true
 	if b.DeletionTimestamp != nil {
 		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))
+	}
+	if !slices.Contains(b.Finalizers, v1alpha1.BundleFinalizer) {
+		return r, nil // nothing else is done before it is held
 	}
 	if len(b.Spec.DependsOn) > 0 {
 		var all v1alpha1.BundleList
@@ -61,6 +65,11 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle) (*round, e
 		r.seen.Failure = cause(r, err)
 		return r, nil
 	}
+	if err := c.checked(ctx, r, now); err != nil {
+		f := r.explain(err)
+		r.seen.Failure = &f
+		return r, nil
+	}
 	return r, r.observeObjects(ctx)
 }
 
@@ -69,6 +78,30 @@ func accountOf(b *v1alpha1.Bundle) string {
 		return b.Spec.ServiceAccountName
 	}
 	return v1alpha1.DefaultBundleServiceAccount
+}
+
+// checked fills in the changes; rounds on the way of one revision share a check.
+func (c *Controller) checked(ctx context.Context, r *round, now time.Time) error {
+	last, ok := c.builds.changes(r.bundle, r.seen.Revision, now)
+	if ok {
+		r.changes = last.Of(unwrap(r.objects))
+		return nil
+	}
+	var err error
+	r.changes, err = r.releaser.Check(ctx, unwrap(r.objects))
+	c.builds.remember(r.bundle, checkOf(r.bundle, r.seen.Revision, now, r.changes))
+	return err
+}
+
+// settle forgets a check with which nothing more is to be done. What was applied whole needs no other: it is as it
+// should be.
+func (c *Controller) settle(now time.Time, r *round, p plan.Plan) {
+	switch {
+	case !p.Underway():
+		c.builds.forget(r.bundle)
+	case does[plan.Apply](p.Actions):
+		c.builds.remember(r.bundle, checkOf(r.bundle, r.seen.Revision, now, release.Changes{}))
+	}
 }
 
 func owner(b *v1alpha1.Bundle) release.Owner {
@@ -95,17 +128,10 @@ func (c *Controller) holds(ctx context.Context, other release.Owner, ref release
 }
 
 func (r *round) observeObjects(ctx context.Context) error {
-	changes, err := r.releaser.Check(ctx, unwrap(r.objects))
-	if err != nil {
-		f := r.explain(err)
-		r.seen.Failure = &f
-		return nil
-	}
-	r.changes = changes
-	for _, ref := range changes.Refs() {
+	for _, ref := range r.changes.Refs() {
 		r.seen.Changes = append(r.seen.Changes, ref.String())
 	}
-	if !changes.Empty() {
+	if !r.changes.Empty() {
 		return nil
 	}
 	if r.bundle.Spec.Wait == nil || *r.bundle.Spec.Wait {

@@ -11,6 +11,8 @@ import (
 	"github.com/fluxcd/pkg/ssa/utils"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // definitionsDeadline is how long new kinds may take to be served.
@@ -47,14 +49,37 @@ func split(objects []*unstructured.Unstructured) (definitions, rest []*unstructu
 	return definitions, rest
 }
 
+// write writes kind by kind, what others need first, and several of one kind at a time.
 func (r *Releaser) write(ctx context.Context, objects []*unstructured.Unstructured) error {
 	sort.Sort(ssa.SortableUnstructureds(objects))
-	for _, o := range objects {
-		if err := r.take(ctx, o); err != nil {
-			return fmt.Errorf("applying: %w", failure(RefOf(o), cause(err)))
+	for len(objects) > 0 {
+		n := 1
+		for n < len(objects) && objects[n].GroupVersionKind() == objects[0].GroupVersionKind() {
+			n++
 		}
+		if err := r.writeAll(ctx, objects[:n]); err != nil {
+			return err
+		}
+		objects = objects[n:]
 	}
 	return nil
+}
+
+func (r *Releaser) writeAll(ctx context.Context, objects []*unstructured.Unstructured) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for _, o := range objects {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err // another has failed
+			}
+			if err := r.take(ctx, o); err != nil {
+				return fmt.Errorf("applying: %w", failure(RefOf(o), cause(err)))
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // established waits until new kinds are served and namespaces can be used.

@@ -19,7 +19,7 @@ import (
 	"virtstack.io/virtstack/machine/names"
 )
 
-// parallel is how many objects are checked at a time.
+// parallel is how many objects are checked, or written, at a time.
 const parallel = 4
 
 // Refusal is an object that the API server or another owner does not let be applied.
@@ -69,6 +69,26 @@ type Changes struct {
 // Empty reports whether all is as it should be.
 func (c Changes) Empty() bool { return len(c.write)+len(c.later) == 0 }
 
+// Of returns the same changes of objects that were built again.
+func (c Changes) Of(objects []*unstructured.Unstructured) Changes {
+	return Changes{write: among(objects, c.write), later: among(objects, c.later)}
+}
+
+// among returns those of objects that are in others too, whatever they look like there.
+func among(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
+	in := map[string]bool{}
+	for _, o := range others {
+		in[RefOf(o).ID()] = true
+	}
+	var all []*unstructured.Unstructured
+	for _, o := range objects {
+		if in[RefOf(o).ID()] {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
 // Refs names the objects that are written.
 func (c Changes) Refs() []Ref { return Refs(slices.Concat(c.write, c.later)) }
 
@@ -112,16 +132,17 @@ func failure(of Ref, err error) error {
 	return &Unanswered{of, err}
 }
 
-// Check finds by dry runs what has to be written. The error is Refusals where objects are refused, and Unanswered where
+// Check finds what has to be written: by dry runs, but of objects that show that they are as they should be. The error is Refusals where objects are refused, and Unanswered where
 // that can't be told of one of them now.
 func (r *Releaser) Check(ctx context.Context, objects []*unstructured.Unstructured) (Changes, error) {
 	given := provided(objects)
 	results := make([]result, len(objects))
+	known := r.look(ctx, objects)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for i, o := range objects {
 		g.Go(func() error {
-			results[i] = r.check(ctx, o)
+			results[i] = r.check(ctx, known, o)
 			return ctx.Err()
 		})
 	}
@@ -157,8 +178,12 @@ type result struct {
 	err     error
 }
 
-func (r *Releaser) check(ctx context.Context, o *unstructured.Unstructured) result {
-	entry, live, _, err := r.ssa.Diff(ctx, o.DeepCopy(), ssa.DefaultDiffOptions())
+func (r *Releaser) check(ctx context.Context, known *looked, o *unstructured.Unstructured) result {
+	if known.same[RefOf(o).ID()] {
+		return result{}
+	}
+	differ := ssa.NewResourceManager(seen{r.client, known}, nil, ssa.Owner{Field: r.manager, Group: r.owner.Group})
+	entry, live, _, err := differ.Diff(ctx, o.DeepCopy(), ssa.DefaultDiffOptions())
 	if err != nil {
 		return result{err: cause(err)}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/object"
-	"github.com/fluxcd/pkg/ssa"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,15 +41,11 @@ type Releaser struct {
 	client  client.Client
 	manager string
 	owner   Owner
-	ssa     *ssa.ResourceManager
 }
 
 // New returns a Releaser.
 func New(c client.Client, fieldManager string, owner Owner) *Releaser {
-	return &Releaser{
-		client: c, manager: fieldManager, owner: owner,
-		ssa: ssa.NewResourceManager(c, nil, ssa.Owner{Field: fieldManager, Group: owner.Group}),
-	}
+	return &Releaser{client: c, manager: fieldManager, owner: owner}
 }
 
 // Ref names an object and the version it was applied in.

@@ -72,6 +72,13 @@ type Plan struct {
 	Recheck time.Time
 }
 
+// Underway tells whether the revision is on its way: another round goes on with it.
+func (p Plan) Underway() bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == "Ready" && c.Status == metav1.ConditionUnknown
+	})
+}
+
 // Action is one thing to do.
 type Action interface{ String() string }
 
