@@ -107,6 +107,15 @@ func (f *Flux) start(program string, args []string) error {
 	return nil
 }
 
+// PIDs returns the controllers' process ids.
+func (f *Flux) PIDs() []int {
+	var pids []int
+	for _, cmd := range f.commands {
+		pids = append(pids, cmd.Process.Pid)
+	}
+	return pids
+}
+
 // Stop ends the controllers. What they applied stays.
 func (f *Flux) Stop() error {
 	var failed []error

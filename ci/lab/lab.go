@@ -39,12 +39,10 @@ type Lab struct {
 
 // Open finds the checkout from the working directory upwards and connects to its cluster.
 func Open() (*Lab, error) {
-	log.SetLogger(logr.Discard()) // what is worth telling is told by errors
-	root, err := findRoot()
+	l, err := Here()
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Root: root}
 	if l.Config, err = clientcmd.BuildConfigFromFlags("", l.Kubeconfig()); err != nil {
 		return nil, fmt.Errorf("reading the dev cluster's kubeconfig (is it up? make up): %w", err)
 	}
@@ -55,6 +53,13 @@ func Open() (*Lab, error) {
 	}
 	l.Client, err = client.NewWithWatch(l.Config, client.Options{Scheme: scheme})
 	return l, err
+}
+
+// Here finds the checkout as Open does, and connects to no cluster.
+func Here() (*Lab, error) {
+	log.SetLogger(logr.Discard()) // what is worth telling is told by errors
+	root, err := findRoot()
+	return &Lab{Root: root}, err
 }
 
 func findRoot() (string, error) {

@@ -1,6 +1,7 @@
 package kubetest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,17 +22,48 @@ func Empty(t testing.TB) (env *Env, kubeconfig string) {
 			t.Errorf("stopping the API server: %v", err)
 		}
 	})
-	user, err := e.env.AddUser(envtest.User{Name: "kubetest", Groups: []string{"system:masters"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := user.KubeConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, raw, 0o600); err != nil {
+	if err := e.writeKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	return e, kubeconfig
+}
+
+// Audited starts an API server with our CRDs for a program that isn't a test, and writes to dir the file kubeconfig, an
+// administrator's, and as it goes the file audit.log, a line for each request. Stop it at the end.
+func Audited(dir string) (e *Env, stop func() error, err error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, nil, err
+	}
+	policy := filepath.Join(dir, "audit.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return nil, nil, err
+	}
+	e, err = startWith(crds(root), "audit-policy-file="+policy, "audit-log-path="+filepath.Join(dir, "audit.log"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.writeKubeconfig(filepath.Join(dir, "kubeconfig")); err != nil {
+		return nil, nil, errors.Join(err, e.env.Stop())
+	}
+	return e, e.env.Stop, nil
+}
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules: [{level: Metadata}]
+`
+
+func (e *Env) writeKubeconfig(path string) error {
+	user, err := e.env.AddUser(envtest.User{Name: "kubetest", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		return err
+	}
+	raw, err := user.KubeConfig()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, 0o600)
 }

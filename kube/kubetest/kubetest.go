@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,8 +108,8 @@ func start() (*Env, error) {
 	return startWith(crds(root))
 }
 
-// startWith starts a server with the CRDs of some directories.
-func startWith(crds []string) (*Env, error) {
+// startWith starts a server with the CRDs of some directories and flags (name=value) beside the usual ones.
+func startWith(crds []string, flags ...string) (*Env, error) {
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
@@ -137,6 +138,10 @@ func startWith(crds []string) (*Env, error) {
 		},
 		ControlPlaneStartTimeout: 2 * time.Minute, // several at once share two cores
 		ControlPlaneStopTimeout:  time.Minute,
+	}
+	for _, f := range flags {
+		name, value, _ := strings.Cut(f, "=")
+		env.ControlPlane.GetAPIServer().Configure().Append(name, value)
 	}
 	return launch(env, filepath.Join(bin, "kubectl"))
 }
