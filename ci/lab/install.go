@@ -28,22 +28,9 @@ images:
 
 // Overlay writes .cluster/overlay and returns its directory.
 func (l *Lab) Overlay() (string, error) {
-	raw, err := os.ReadFile(filepath.Join(l.State(), "images", "images.json"))
+	entries, err := l.images("")
 	if err != nil {
-		return "", fmt.Errorf("reading what was built (make build): %w", err)
-	}
-	var built map[string]image
-	if err := json.Unmarshal(raw, &built); err != nil {
 		return "", err
-	}
-	var entries strings.Builder
-	for _, name := range []string{"virtstack", "virt-launcher"} {
-		at := strings.LastIndex(built[name].Ref, ":")
-		if at < 0 {
-			return "", fmt.Errorf("images.json has no reference for %s", name)
-		}
-		ref := built[name].Ref
-		fmt.Fprintf(&entries, "- {name: %s, newTag: %q}\n", ref[:at], ref[at+1:])
 	}
 	dir := filepath.Join(l.State(), "overlay")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -56,7 +43,29 @@ func (l *Lab) Overlay() (string, error) {
 	}
 	return dir, errors.Join(
 		os.WriteFile(filepath.Join(dir, "images.yaml"), fields, 0o644),
-		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, entries.String()), 0o644))
+		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, entries), 0o644))
+}
+
+// images are the entries of a kustomization for what was built; suffix is "" or that of a later version's names.
+func (l *Lab) images(suffix string) (string, error) {
+	raw, err := os.ReadFile(filepath.Join(l.State(), "images", "images.json"))
+	if err != nil {
+		return "", fmt.Errorf("reading what was built (make build): %w", err)
+	}
+	var built map[string]image
+	if err := json.Unmarshal(raw, &built); err != nil {
+		return "", err
+	}
+	var entries strings.Builder
+	for _, name := range []string{"virtstack", "virt-launcher"} {
+		ref := built[name+suffix].Ref
+		at := strings.LastIndex(ref, ":")
+		if at < 0 {
+			return "", fmt.Errorf("images.json has no reference for %s", name+suffix)
+		}
+		fmt.Fprintf(&entries, "- {name: %s, newTag: %q}\n", ref[:at], ref[at+1:])
+	}
+	return entries.String(), nil
 }
 
 // Install applies the overlay and the KubeVirt CR and waits until it is Available and up to date.
