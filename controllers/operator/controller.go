@@ -33,11 +33,13 @@ type Controller struct {
 	events events.EventRecorder
 	files  fs.FS
 	images render.Images
+	// content is what was last taken from Git in the place of files. One round runs at a time.
+	content *content
 }
 
 // Round does one step of a roll-out or a removal.
 func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
-	r, err := c.observe(ctx, key)
+	r, err := c.observe(ctx, key, now)
 	if err != nil || r == nil {
 		return time.Time{}, err
 	}

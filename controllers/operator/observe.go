@@ -2,8 +2,10 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +33,7 @@ type round struct {
 	marked    []*corev1.Node
 }
 
-func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (*round, error) {
+func (c *Controller) observe(ctx context.Context, key types.NamespacedName, now time.Time) (*round, error) {
 	kv := &v1.KubeVirt{}
 	if err := c.client.Get(ctx, key, kv); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -53,10 +55,10 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName) (*ro
 	if r.seen.Kinds, err = c.kinds(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.observeTarget(ctx, r); err != nil {
+	if err := c.observeTarget(ctx, r, now); err != nil {
 		return nil, err
 	}
-	if r.seen.Foreign != "" || r.seen.First != "" || r.seen.Build != nil || len(r.seen.Kinds) > 0 || !r.seen.Certified || !r.seen.Recorded {
+	if r.seen.Unanswered != "" || r.seen.Foreign != "" || r.seen.First != "" || r.seen.Build != nil || len(r.seen.Kinds) > 0 || !r.seen.Certified || !r.seen.Recorded {
 		return r, nil
 	}
 	return r, c.observeStages(ctx, r)
@@ -77,7 +79,20 @@ func (c *Controller) first(ctx context.Context, kv *v1.KubeVirt) (string, error)
 	return "", nil
 }
 
-func (c *Controller) observeTarget(ctx context.Context, r *round) error {
+func (c *Controller) observeTarget(ctx context.Context, r *round, now time.Time) error {
+	taken, err := c.components(ctx, r.kv, now)
+	if errors.Is(err, errContent) {
+		r.seen.Target.Version, r.seen.Build = product.Version, err
+		return nil
+	}
+	if err != nil {
+		r.seen.Target, r.seen.Unanswered = last(r.kv), err.Error()
+		return nil
+	}
+	from := render.Settings{}
+	if taken != nil {
+		from.Manifests, r.seen.Look = taken.manifests, taken.every
+	}
 	nodes, err := count(ctx, c.live, nodes())
 	if err != nil {
 		return fmt.Errorf("counting nodes: %w", err)
@@ -87,11 +102,10 @@ func (c *Controller) observeTarget(ctx context.Context, r *round) error {
 		return err
 	}
 	r.seen.Certified = len(trusted) > 0
-	b, err := render.Components(c.files, r.kv, render.Settings{
-		Images: c.images, Nodes: nodes, CABundle: trusted, Labels: owner(r.kv).Labels(),
-	})
+	from.Images, from.Nodes, from.CABundle, from.Labels = c.images, nodes, trusted, owner(r.kv).Labels()
+	b, err := render.Components(c.files, r.kv, from)
 	r.seen.Build = err
-	r.seen.Target = plan.Target{Version: product.Version, Registry: b.Registry, ID: b.ID, Config: c.config()}
+	r.seen.Target = plan.Target{Version: product.Version, Registry: b.Registry, ID: b.ID, Config: c.config(taken)}
 	if err != nil {
 		return nil
 	}
@@ -106,8 +120,18 @@ func (c *Controller) observeTarget(ctx context.Context, r *round) error {
 	return nil
 }
 
-func (c *Controller) config() string {
-	return fmt.Sprintf(`{"image":%q,"launcherImage":%q}`, c.images.Component, c.images.Launcher)
+func (c *Controller) config(taken *content) string {
+	from := ""
+	if taken != nil {
+		from = fmt.Sprintf(`,"components":%q`, taken.revision)
+	}
+	return fmt.Sprintf(`{"image":%q,"launcherImage":%q%s}`, c.images.Component, c.images.Launcher, from)
+}
+
+// last is the target of the last round.
+func last(kv *v1.KubeVirt) plan.Target {
+	st := kv.Status
+	return plan.Target{Version: st.TargetKubeVirtVersion, Registry: st.TargetKubeVirtRegistry, ID: st.TargetDeploymentID, Config: st.TargetDeploymentConfig}
 }
 
 // trusted reads the CA bundle, "" before there is one.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/bundles"
 	"virtstack.io/virtstack/controllers/bundle"
 	"virtstack.io/virtstack/controllers/operator/render"
@@ -44,9 +45,11 @@ func Execute() int {
 func Process(images render.Images) process.Process {
 	here := cache.ByObject{Namespaces: map[string]cache.Config{names.Namespace: {}}}
 	return process.Process{
-		Name:   names.Operator,
-		Elect:  true,
-		Scheme: func(s *runtime.Scheme) error { return apiextensionsv1.AddToScheme(s) },
+		Name:  names.Operator,
+		Elect: true,
+		Scheme: func(s *runtime.Scheme) error {
+			return errors.Join(apiextensionsv1.AddToScheme(s), v1alpha1.AddToScheme(s))
+		},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}: here, &appsv1.DaemonSet{}: here, &corev1.Secret{}: here, &corev1.ConfigMap{}: here,
 		}},

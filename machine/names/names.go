@@ -32,6 +32,9 @@ const (
 	// NodeAgentSigner is the signerName of the node agents' CertificateSigningRequests.
 	NodeAgentSigner = "virtstack.io/node-agent"
 
+	// Components is the annotation of a KubeVirt that names the Bundle, in its namespace, whose content is installed.
+	Components = "virtstack.io/components"
+
 	// Release is the label that says which release a CRD is of.
 	Release = "virtstack.io/release"
 

@@ -36,6 +36,10 @@ type Seen struct {
 	Certified bool
 	// Build is why the component bundle can't be rendered, nil if it can.
 	Build error
+	// Unanswered says why the components can't be fetched now, "" if they were.
+	Unanswered string
+	// Look is when to look again at where they come from, zero for those of the operator itself.
+	Look time.Duration
 	// Target is what is to run; Recorded says that the inventory names all of it.
 	Target   Target
 	Recorded bool
@@ -163,6 +167,8 @@ func For(now time.Time, s Seen) Plan {
 		return refuse(now, s, "DeploymentFailed", "another KubeVirt is installed: "+s.Foreign+"; remove it first")
 	case !held(kv):
 		return Plan{Actions: []Action{Hold{}}, Status: status(now, s, deploying("making the first step"))}
+	case s.Unanswered != "":
+		return Unanswered(now, s, s.Unanswered)
 	case s.Build != nil:
 		return refuse(now, s, "DeploymentFailed", "rendering the component bundle: "+s.Build.Error())
 	case len(s.Kinds) > 0:
@@ -200,7 +206,15 @@ func rollOut(now time.Time, s Seen) Plan {
 			Recheck: now.Add(soon),
 		}
 	}
-	return Plan{Status: status(now, s, ready()), Recheck: now.Add(often)}
+	return Plan{Status: status(now, s, ready()), Recheck: now.Add(s.again())}
+}
+
+// again is how long an install that is as it should be is left alone.
+func (s Seen) again() time.Duration {
+	if s.Look > 0 && s.Look < often {
+		return s.Look
+	}
+	return often
 }
 
 func wait(now time.Time, s Seen, why string) Plan {

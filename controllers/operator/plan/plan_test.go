@@ -267,3 +267,26 @@ func TestStages(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIncompleteBundleIsNamed(t *testing.T) {
+	all := []string{"DaemonSet virt-handler", "Deployment virt-controller", "Deployment virt-api"}
+	if got := plan.Incomplete(all); got != "" {
+		t.Errorf("of a whole bundle: %q", got)
+	}
+	if got := plan.Incomplete(all[:2]); !strings.Contains(got, "no Deployment virt-api among its 2 objects") {
+		t.Errorf("of one without virt-api: %q", got)
+	}
+}
+
+// A source that doesn't answer says nothing about what runs.
+func TestASourceThatIsAway(t *testing.T) {
+	away := func(s *plan.Seen) { s.Stages, s.Unanswered = nil, "no route to host" }
+	p := plan.For(now, seen(kubevirt(deployed("t"), available), away))
+	if got := row(p.Status.Conditions); got != "TFTFF" || len(p.Actions) > 0 {
+		t.Errorf("of an install that was ready: %s, %v", got, p.Actions)
+	}
+	p = plan.For(now, seen(kubevirt(), away))
+	if got := row(p.Status.Conditions); got != "--FTF" || !strings.Contains(p.Status.Conditions[0].Message, "no route to host") {
+		t.Errorf("of a first roll-out: %s, %v", got, p.Status.Conditions)
+	}
+}

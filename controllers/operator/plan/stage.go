@@ -1,6 +1,11 @@
 // Package plan decides what the operator does for a KubeVirt CR. It is pure.
 package plan
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Stage is one step of a roll-out. Each is applied when the ones before it are ready, and removed when the ones after
 // it are gone.
 type Stage int
@@ -33,6 +38,20 @@ func (s Stage) String() string {
 		"accounts, roles and policies", "virt-handler", "virt-controller", "webhooks that are no longer served", "virt-api",
 		"API services and webhooks", "rights that are no longer needed",
 	}[s]
+}
+
+// workloads are the programs without which an install is none.
+var workloads = []string{"DaemonSet virt-handler", "Deployment virt-controller", "Deployment virt-api"}
+
+// Incomplete says which workload is missing from a component bundle, given its objects as "<kind> <name>"; "" for none.
+// What isn't there would be pruned.
+func Incomplete(objects []string) string {
+	for _, w := range workloads {
+		if !slices.Contains(objects, w) {
+			return fmt.Sprintf("it has no %s among its %d objects: it must build to all that bundles/components does", w, len(objects))
+		}
+	}
+	return ""
 }
 
 // StageOf returns the stage that brings an object of the component bundle.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -30,6 +31,8 @@ type Settings struct {
 	Nodes int
 	// CABundle is what the API server trusts our servers with, PEM.
 	CABundle []byte
+	// Manifests, of bundles/components as somebody has changed them, are used in the place of the files; nil: the files.
+	Manifests []byte
 	// Labels are put on every object.
 	Labels map[string]string
 }
@@ -48,7 +51,7 @@ func Components(files fs.FS, kv *v1.KubeVirt, s Settings) (Bundle, error) {
 		return Bundle{}, err
 	}
 	memory := filesys.MakeFsInMemory()
-	if err := load(memory, files, k); err != nil {
+	if err := load(memory, files, s.Manifests, k); err != nil {
 		return Bundle{}, fmt.Errorf("loading the bundle: %w", err)
 	}
 	built, err := kustomize.Build(memory, "/")
@@ -90,13 +93,18 @@ func hash(objects []*unstructured.Unstructured) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:40], nil
 }
 
-func load(to filesys.FileSystem, files fs.FS, k types.Kustomization) error {
+func load(to filesys.FileSystem, files fs.FS, manifests []byte, k types.Kustomization) error {
 	data, err := yaml.Marshal(k)
 	if err != nil {
 		return err
 	}
 	if err := to.WriteFile("/kustomization.yaml", data); err != nil {
 		return err
+	}
+	if manifests != nil {
+		fields, err := fs.ReadFile(files, "images.yaml")
+		return errors.Join(err, to.WriteFile("/components/images.yaml", fields), to.WriteFile("/components/all.yaml", manifests),
+			to.WriteFile("/components/kustomization.yaml", []byte("resources: [all.yaml]\n")))
 	}
 	return fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
