@@ -40,6 +40,9 @@ var (
 	start = v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest}
 	stop  = v1.VirtualMachineStateChangeRequest{Action: v1.StopRequest, UID: &one}
 	still = v1.VirtualMachineStateChangeRequest{Action: v1.StartRequest, Data: map[string]string{"paused": "true"}}
+	noon  = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	word  = lifecycle.PausedStart(noon.Add(-29 * time.Second))
+	stale = lifecycle.PausedStart(noon.Add(-30 * time.Second))
 	other = v1.VirtualMachineStateChangeRequest{Action: v1.StopRequest, UID: &two}
 )
 
@@ -94,15 +97,35 @@ func TestRequestsThatAreLeft(t *testing.T) {
 		"start met":                {vm(v1.RunStrategyManual, requests(start)), vmi(v1.Pending), nil},
 		"start under Halted":       {vm(v1.RunStrategyHalted, requests(start)), nil, nil},
 		"start paused, met":        {vm(v1.RunStrategyAlways, requests(still)), vmi(v1.Pending), nil},
-		"start paused, not yet":    {vm(v1.RunStrategyHalted, requests(still)), nil, []v1.VirtualMachineStateChangeRequest{still}},
+		"start paused, not yet":    {vm(v1.RunStrategyHalted, requests(word)), nil, []v1.VirtualMachineStateChangeRequest{word}},
+		"start paused, cut off":    {vm(v1.RunStrategyHalted, requests(stale)), nil, nil},
+		"start paused, of before":  {vm(v1.RunStrategyHalted, requests(still)), nil, nil},
+		"start paused, a bit late": {vm(v1.RunStrategyAlways, requests(stale)), nil, []v1.VirtualMachineStateChangeRequest{stale}},
 		"failed under rerun":       {vm(v1.RunStrategyRerunOnFailure), vmi(v1.Failed), []v1.VirtualMachineStateChangeRequest{start}},
 		"failed under always":      {vm(v1.RunStrategyAlways), vmi(v1.Failed), nil},
 		"failed, queued a while":   {vm(v1.RunStrategyRerunOnFailure, requests(start)), vmi(v1.Failed), []v1.VirtualMachineStateChangeRequest{start}},
 		"shut down under rerun":    {vm(v1.RunStrategyRerunOnFailure), vmi(v1.Succeeded), nil},
 		"failed, VM being deleted": {vm(v1.RunStrategyRerunOnFailure, deleting), vmi(v1.Failed), nil},
 	} {
-		if diff := cmp.Diff(tc.want, lifecycle.Requests(tc.vm, tc.vmi)); diff != "" {
+		if diff := cmp.Diff(tc.want, lifecycle.Requests(noon, tc.vm, tc.vmi)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A halted VM whose paused start was cut off is looked at again when that is forgotten.
+func TestWhenAPausedStartIsForgotten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		vm   *v1.VirtualMachine
+		want time.Time
+	}{
+		"none":           {vm(v1.RunStrategyHalted), time.Time{}},
+		"waits":          {vm(v1.RunStrategyHalted, requests(word)), noon.Add(time.Second)},
+		"another":        {vm(v1.RunStrategyHalted, requests(start)), time.Time{}},
+		"strategy is in": {vm(v1.RunStrategyAlways, requests(word)), time.Time{}},
+	} {
+		if got := lifecycle.ForgetsAt(tc.vm); !got.Equal(tc.want) {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}
 }

@@ -29,13 +29,13 @@ func TestPatches(t *testing.T) {
 				`{"op":"add","path":"/status/stateChangeRequests","value":[{"action":"Stop","uid":"vmi-1"}]}]`},
 		"no status yet": {Request{bare, []v1.VirtualMachineStateChangeRequest{startRequest()}}.Patch(),
 			`[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":{"stateChangeRequests":[{"action":"Start"}]}}]`},
-		"paused at first": {StartHalted{vm(v1.RunStrategyHalted), true}.Word().Patch(),
+		"paused at first": {StartHalted{vm(v1.RunStrategyHalted), true, noon}.Word().Patch(),
 			`[{"op":"test","path":"/metadata/uid","value":"vm-1"},{"op":"test","path":"/status/stateChangeRequests","value":null},` +
-				`{"op":"add","path":"/status/stateChangeRequests","value":[{"action":"Start","data":{"paused":"true"}}]}]`},
-		"paused at first, taken back": {StartHalted{vm(v1.RunStrategyHalted), true}.Word().Undo(),
-			`[{"op":"test","path":"/metadata/uid","value":"vm-1"},{"op":"test","path":"/status/stateChangeRequests","value":[{"action":"Start","data":{"paused":"true"}}]},` +
+				`{"op":"add","path":"/status/stateChangeRequests","value":[{"action":"Start","data":{"paused":"true","virtstack.io/until":"2026-05-01T12:00:30Z"}}]}]`},
+		"paused at first, taken back": {StartHalted{vm(v1.RunStrategyHalted), true, noon}.Word().Undo(),
+			`[{"op":"test","path":"/metadata/uid","value":"vm-1"},{"op":"test","path":"/status/stateChangeRequests","value":[{"action":"Start","data":{"paused":"true","virtstack.io/until":"2026-05-01T12:00:30Z"}}]},` +
 				`{"op":"remove","path":"/status/stateChangeRequests","value":null}]`},
-		"a start after one that was cut off": {StartHalted{vm(v1.RunStrategyHalted, waiting(v1.StartRequest)), false}.Word().Patch(),
+		"a start after one that was cut off": {StartHalted{vm(v1.RunStrategyHalted, waiting(v1.StartRequest)), false, noon}.Word().Patch(),
 			`[{"op":"test","path":"/metadata/uid","value":"vm-1"},{"op":"test","path":"/status/stateChangeRequests","value":[{"action":"Start"}]},` +
 				`{"op":"remove","path":"/status/stateChangeRequests","value":null}]`},
 		"default grace": {SetGrace{vmi(v1.Running), 0}.Patch(),

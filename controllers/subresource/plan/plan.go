@@ -195,7 +195,7 @@ func asks(changes []v1.VirtualMachineStateChangeRequest, action v1.StateChangeRe
 // don't. A stop alone takes the place of whatever waits.
 func request(s Seen, changes ...v1.VirtualMachineStateChangeRequest) ([]Action, error) {
 	onlyStop := len(changes) == 1 && changes[0].Action == v1.StopRequest
-	waiting := len(s.VM.Status.StateChangeRequests) > 0 && len(lifecycle.Requests(s.VM, s.VMI)) > 0
+	waiting := len(s.VM.Status.StateChangeRequests) > 0 && len(lifecycle.Requests(s.Now, s.VM, s.VMI)) > 0
 	if waiting && !onlyStop {
 		return nil, apierrors.NewInternalError(errors.New("unable to complete request: stop/start already underway"))
 	}

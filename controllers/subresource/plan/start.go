@@ -2,11 +2,13 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	v1 "kubevirt.io/api/core/v1"
 
+	"virtstack.io/virtstack/machine/lifecycle"
 	"virtstack.io/virtstack/machine/override"
 )
 
@@ -66,15 +68,16 @@ func startHalted(s Seen, o v1.StartOptions) ([]Action, error) {
 	if !o.Paused && len(s.VM.Status.StateChangeRequests) == 0 {
 		return []Action{SetStrategy{s.VM, true}}, nil
 	}
-	return []Action{StartHalted{s.VM, o.Paused}}, nil
+	return []Action{StartHalted{s.VM, o.Paused, s.Now}}, nil
 }
 
 // StartHalted makes a halted VM run for good, its guest paused at first where that is asked for. It takes two writes, for
 // the spec has no place for the pause: word of it is in the status before the strategy is set. Of a start that was cut off
-// between the two the word is left, which the next start replaces.
+// between the two the word is left, which the next start replaces, and the VM controller after a while.
 type StartHalted struct {
 	VM     *v1.VirtualMachine
 	Paused bool
+	Now    time.Time
 }
 
 func (a StartHalted) String() string {
@@ -90,7 +93,7 @@ func (a StartHalted) Word() Request {
 	if !a.Paused {
 		return Request{VM: a.VM}
 	}
-	return Request{a.VM, []v1.VirtualMachineStateChangeRequest{startAs(v1.StartOptions{Paused: true})}}
+	return Request{a.VM, []v1.VirtualMachineStateChangeRequest{lifecycle.PausedStart(a.Now)}}
 }
 
 // startRequested asks for a start. A VM between two tries is not asked again but tries at once.

@@ -105,7 +105,7 @@ func (s Seen) effective(now time.Time) Seen {
 func For(now time.Time, s Seen) Plan {
 	s = s.effective(now)
 	failure := lifecycle.StartFailure(now, s.VM, s.VMI)
-	left := lifecycle.Requests(s.VM, s.VMI)
+	left := lifecycle.Requests(now, s.VM, s.VMI)
 	switch {
 	case s.VM.DeletionTimestamp != nil:
 		return takeDown(now, s, failure)
@@ -116,6 +116,7 @@ func For(now time.Time, s Seen) Plan {
 	}
 	p := act(now, s, failure)
 	p.Actions = slices.Concat(spoken(now, s), stores(s), p.Actions)
+	p.Recheck = earliest(p.Recheck, lifecycle.ForgetsAt(s.VM))
 	if o := override.Active(now, s.VM); o != nil {
 		p.Recheck = earliest(p.Recheck, o.Until)
 	}
