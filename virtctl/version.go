@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"virtstack.io/virtstack/kube/buildid"
 	"virtstack.io/virtstack/machine/release"
 )
 
@@ -19,7 +20,7 @@ func versionCommand(e *environment) *cobra.Command {
 		Short: "Print the versions of this program and of the server",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			here := release.Info()
+			here := release.Info(buildid.Own())
 			if _, err := fmt.Fprintln(e.Out, "Client Version: "+long(here)); err != nil || own {
 				return err
 			}
@@ -51,10 +52,18 @@ func (c *client) version(ctx context.Context) (version.Info, error) {
 	return info, c.get(ctx, &info, "/apis/"+group.PreferredVersion.GroupVersion+"/version")
 }
 
+// long is one line. What follows a + in the version is of the build: it differs where the program does.
 func long(i version.Info) string {
 	parts := []string{i.GitVersion}
 	if i.GitCommit != "" {
-		parts = append(parts, "commit "+i.GitCommit)
+		commit := "commit " + i.GitCommit
+		if i.GitTreeState == "dirty" {
+			commit += " and changes that aren't committed"
+		}
+		parts = append(parts, commit)
+	}
+	if i.BuildDate != "" {
+		parts = append(parts, "of "+i.BuildDate)
 	}
 	return strings.Join(append(parts, i.GoVersion, i.Platform), ", ")
 }

@@ -13,6 +13,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"virtstack.io/virtstack/kube/buildid"
+	"virtstack.io/virtstack/machine/release"
 )
 
 // cluster is an API server of a test: answers by "METHOD path", and what it was sent.
@@ -225,13 +228,14 @@ func TestNoServer(t *testing.T) {
 func TestVersion(t *testing.T) {
 	c := newCluster(t)
 	c.answers["GET /apis/subresources.kubevirt.io"] = reply(200, metav1.APIGroup{PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: "subresources.kubevirt.io/v1alpha3"}})
-	c.answers["GET /apis/subresources.kubevirt.io/v1alpha3/version"] = reply(200, map[string]string{"gitVersion": "v9.8.7", "goVersion": "go1", "platform": "linux/arm64"})
+	c.answers["GET /apis/subresources.kubevirt.io/v1alpha3/version"] = reply(200, map[string]string{
+		"gitVersion": "v9.8.7+0123456789ab", "gitCommit": "c0ffee", "gitTreeState": "dirty", "buildDate": "2026-01-02T03:04:05Z", "goVersion": "go1", "platform": "linux/arm64"})
 	got := c.virtctl(t, nil, "virtctl version")
-	if got.code != 0 || !strings.Contains(got.out, "Server Version: v9.8.7, go1, linux/arm64\n") || !strings.Contains(got.err, "use a client of the server's release") {
+	if got.code != 0 || !strings.Contains(got.out, "Server Version: v9.8.7+0123456789ab, commit c0ffee and changes that aren't committed, of 2026-01-02T03:04:05Z, go1, linux/arm64\n") || !strings.Contains(got.err, "use a client of the server's release") {
 		t.Errorf("%+v", got)
 	}
 	got = c.virtctl(t, nil, "virtctl version --client")
-	if got.code != 0 || !strings.HasPrefix(got.out, "Client Version: v") || strings.Contains(got.out, "Server") {
+	if got.code != 0 || !strings.HasPrefix(got.out, "Client Version: "+release.Version+"+"+buildid.Own()+", ") || strings.Contains(got.out, "Server") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -26,6 +26,7 @@ const alias = "dev"
 
 type builder struct {
 	out, cache, version string
+	commit              commit
 	log                 io.Writer
 	packages            debian.Extracted
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -106,5 +107,38 @@ func TestALaterVersionOfTheImages(t *testing.T) {
 	}
 	if flags := b.this().stamp.flags(); flags != "-s -w" {
 		t.Errorf("this version's flags are %s", flags)
+	}
+}
+
+// A version tells the commit that it was built of and when that was made, and is built of nothing else.
+func TestAVersionIsBuiltOfACommit(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=x", "-c", "user.email=x@example.com"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	want := commit{git("rev-parse", "HEAD"), "2026-01-02T03:04:05Z"}
+	if got, err := head(t.Context(), dir); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	flags := stamp{version: "v1.2.3", commit: want}.flags()
+	for _, part := range []string{"release.Version=v1.2.3", "release.Commit=" + want.hash, "release.BuildDate=" + want.date} {
+		if !strings.Contains(flags, part) {
+			t.Errorf("%s is missing in %s", part, flags)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "change"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := head(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "commit these changes") {
+		t.Errorf("with a change: %v", err)
 	}
 }

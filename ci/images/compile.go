@@ -49,18 +49,53 @@ func (b *builder) compile(ctx context.Context, what compilation, packages ...str
 type stamp struct {
 	version  string // "" is the one in the source, so that a commit which changes no program changes no image either
 	protocol string // of node agents and launchers; "" is the one in the source
+	commit   commit // that a version was built of; without a version none is stamped, for the same reason
 }
 
 // flags leaves out symbols and stamps.
 func (s stamp) flags() string {
 	flags := "-s -w"
+	const release = " -X virtstack.io/virtstack/machine/release."
 	if s.version != "" {
-		flags += " -X virtstack.io/virtstack/machine/release.Version=" + s.version
+		flags += release + "Version=" + s.version
+	}
+	if s.commit.hash != "" {
+		flags += release + "Commit=" + s.commit.hash + release + "BuildDate=" + s.commit.date
 	}
 	if s.protocol != "" {
 		flags += " -X virtstack.io/virtstack/api/guest/v1.newest=" + s.protocol
 	}
 	return flags
+}
+
+// commit is what a version is built of, and when that was made, in RFC 3339: a clock would make each build another.
+type commit struct{ hash, date string }
+
+// head returns the commit of the checkout in a directory, which must have no changes: who reads the commit of a version
+// expects to find its source there.
+func head(ctx context.Context, dir string) (commit, error) {
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
+		cmd.Env = append(os.Environ(), "TZ=UTC")
+		out, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("asking Git for the commit of a version: git %s: %w", args[0], err)
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	changes, err := git("status", "--porcelain")
+	if err != nil {
+		return commit{}, err
+	}
+	if changes != "" {
+		return commit{}, fmt.Errorf("a version is built of a commit: commit these changes first\n%s", changes)
+	}
+	out, err := git("log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%H %cd")
+	if err != nil {
+		return commit{}, err
+	}
+	hash, date, _ := strings.Cut(out, " ")
+	return commit{hash, date}, nil
 }
 
 // edition is one version of the programs and where they lie.
@@ -70,7 +105,9 @@ type edition struct {
 }
 
 // this is the version that is built; next has the same source and stands in for a release two minor versions later.
-func (b *builder) this() edition { return edition{b.cached("bin"), stamp{version: b.version}} }
+func (b *builder) this() edition {
+	return edition{b.cached("bin"), stamp{version: b.version, commit: b.commit}}
+}
 func (b *builder) next() edition {
 	return edition{b.cached("bin-next"), stamp{version: "v0.3.0", protocol: "3"}}
 }

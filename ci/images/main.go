@@ -40,13 +40,19 @@ func run(ctx context.Context, args []string) error {
 	}
 	flags.StringVar(&b.out, "out", ".cluster/images", "directory for archives and images.json")
 	flags.StringVar(&b.cache, "cache", ".cluster/cache", "directory for packages and what is made on the way")
-	flags.StringVar(&b.version, "version", "", "version that the programs tell, instead of the one in their source")
+	flags.StringVar(&b.version, "version", "", "version that the programs tell, instead of the one in their source, with the commit that is checked out")
 	verb, args := "", slices.Clone(args)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // the verb may come before the flags
 		verb, args = args[0], args[1:]
 	}
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if b.version != "" {
+		var err error
+		if b.commit, err = head(ctx, "."); err != nil {
+			return err
+		}
 	}
 	names := flags.Args()
 	if verb == "" && len(names) > 0 {

@@ -26,9 +26,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"virtstack.io/virtstack/kube/buildid"
 	"virtstack.io/virtstack/kube/identity"
 	"virtstack.io/virtstack/kube/kubetest"
 	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/release"
 )
 
 // front is an API server of its own whose front proxy is set up, with virt-api behind it.
@@ -191,7 +193,7 @@ func TestBehindAnAPIServer(t *testing.T) {
 	})
 	t.Run("version", func(t *testing.T) {
 		raw, err := kube.RESTClient().Get().AbsPath(base + "/v1/version").DoRaw(t.Context())
-		if err != nil || !strings.Contains(string(raw), "gitVersion") {
+		if err != nil || !strings.Contains(string(raw), `"gitVersion":"`+release.Version+"+"+buildid.Own()+`"`) {
 			t.Errorf("%s, %v", raw, err)
 		}
 	})

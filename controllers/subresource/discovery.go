@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"virtstack.io/virtstack/kube/buildid"
 	"virtstack.io/virtstack/machine/release"
 )
 
@@ -39,7 +40,7 @@ func publicPages() map[string]page {
 	}
 	for _, v := range versions {
 		all[base+"/"+v] = static(resources(v))
-		all[base+"/"+v+"/version"] = static(release.Info())
+		all[base+"/"+v+"/version"] = (*Server).version
 		all[base+"/"+v+"/healthz"] = (*Server).healthz
 		all["/openapi/v3/apis/"+group+"/"+v] = static(map[string]any{
 			"openapi": "3.0.0", "info": openAPI()["info"], "paths": map[string]any{},
@@ -105,6 +106,11 @@ func openAPI() map[string]any {
 		"info":    map[string]any{"title": group, "version": release.Version},
 		"paths":   map[string]any{},
 	}
+}
+
+// version tells which build answers.
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, release.Info(buildid.Own()))
 }
 
 // healthz says whether the API server answers. It is for people: the Pod's probes ask elsewhere, so that a control

@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"virtstack.io/virtstack/kube/buildid"
 	"virtstack.io/virtstack/machine/names"
+	"virtstack.io/virtstack/machine/release"
 )
 
 // Process describes one component.
@@ -65,6 +67,7 @@ func (p Process) Execute() int {
 	log := f.log.logger(os.Stderr).WithName(p.Name)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	log.Info("starting", "version", release.Info(buildid.Own()).GitVersion)
 	if err := p.run(ctrl.SetupSignalHandler(), f); err != nil {
 		log.Error(err, "stopped")
 		return 1
