@@ -20,7 +20,7 @@ const (
 	launcherMemory    = 15 * mib
 	libvirtdMemory    = 17 * mib
 	emulatorMemory    = 52 * mib
-	translationMemory = 16 * mib
+	translationMemory = 32 * mib
 	perVCPUMemory     = 4 * mib
 	perScreenMemory   = 4 * mib
 )

@@ -46,7 +46,7 @@ func (b Builder) Verify(ctx context.Context, log io.Writer) error {
 		return fmt.Errorf("preparing a machine for the guest: %w", err)
 	}
 	defer os.RemoveAll(root)
-	qemu := exec.CommandContext(ctx, "/usr/bin/qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,tb-size=16", "-cpu", "qemu64",
+	qemu := exec.CommandContext(ctx, "/usr/bin/qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,tb-size=32", "-cpu", "qemu64",
 		"-m", memoryMiB, "-nodefaults", "-display", "none", "-serial", "stdio", "-monitor", "unix:/monitor,server=on,wait=off",
 		"-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
 		"-drive", "if=virtio,file=/disk.qcow2,format=qcow2,snapshot=on", "-drive", "if=virtio,file=/seed.iso,format=raw,readonly=on")
