@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +59,16 @@ func (p place) unsynchronized(name, reason string, texts ...string) *v1.VirtualM
 	return vmi
 }
 
+// does is a Pod that runs a script.
+func (p place) does(name, script string) *k8sv1.Pod {
+	return &k8sv1.Pod{ObjectMeta: objectMeta(p.ns, name), Spec: k8sv1.PodSpec{
+		RestartPolicy: k8sv1.RestartPolicyNever,
+		Containers: []k8sv1.Container{{
+			Name: "sh", Image: "localhost/busybox:1", ImagePullPolicy: k8sv1.PullNever, Command: []string{"sh", "-c", script},
+		}},
+	}}
+}
+
 // ended waits until a Pod has done its work.
 func (p place) ended(pod string) {
 	p.t.Helper()
@@ -89,24 +101,48 @@ func TestClaimAndConfigMap(t *testing.T) {
 	p.asked(p.shell("web"), "head -c 9 /dev/vdb", "kept-over")
 }
 
-// Case 48: an image that is a link starts no guest, and its VMI says which volume it is and why.
-func TestLinkInAClaim(t *testing.T) {
-	p := newPlace(t, "bait")
-	p.claim("bait", "64Mi")
-	p.create(&k8sv1.Pod{ObjectMeta: objectMeta(p.ns, "set-bait"), Spec: k8sv1.PodSpec{
-		RestartPolicy: k8sv1.RestartPolicyNever,
-		Containers: []k8sv1.Container{{
-			Name: "sh", Image: "localhost/busybox:1", ImagePullPolicy: k8sv1.PullNever,
-			Command: []string{"sh", "-c", "ln -s /etc/passwd /c/disk.img"}, VolumeMounts: []k8sv1.VolumeMount{{Name: "c", MountPath: "/c"}},
-		}},
-		Volumes: []k8sv1.Volume{{Name: "c", VolumeSource: k8sv1.VolumeSource{
-			PersistentVolumeClaim: &k8sv1.PersistentVolumeClaimVolumeSource{ClaimName: "bait"},
-		}}},
-	}})
-	p.ended("set-bait")
-	p.create(p.vm("hungry", with("d", claimed("bait"))))
-	vmi := p.unsynchronized("hungry", "", "spec.volumes[1].persistentVolumeClaim.claimName", "not a regular file")
-	if vmi.Status.Phase == v1.Running {
-		t.Error("the guest was started")
+// baits are what stands on a claim in place of an image, each with what makes it and what tells that nobody has touched it.
+var baits = map[string]struct{ make, untouched string }{
+	"link":      {"ln -s /etc/passwd disk.img", "[ -L disk.img ]"},
+	"sibling":   {"echo secret >other && chmod 600 other && ln -s other disk.img", `[ "$(cat other)" = secret ] && [ $(stat -c %u other) = 0 ]`},
+	"chain":     {"ln -s ../../../../../../etc/shadow far && ln -s far disk.img", "[ -L disk.img ] && [ -L far ]"},
+	"directory": {"mkdir disk.img", "[ -d disk.img ] && [ -z \"$(ls disk.img)\" ]"},
+	"fifo":      {"mkfifo disk.img", "[ -p disk.img ] && [ $(stat -c %u disk.img) = 0 ]"},
+	"device":    {"mknod disk.img b 7 0", "[ -b disk.img ] && [ $(stat -c %u disk.img) = 0 ]"},
+}
+
+// on does something in each bait's claim.
+func (p place) on(pod string, command func(bait string) string) {
+	p.t.Helper()
+	script, made := "", p.does(pod, "")
+	for _, bait := range slices.Sorted(maps.Keys(baits)) {
+		script += fmt.Sprintf("cd /%s && %s || exit 1\n", bait, command(bait))
+		made.Spec.Containers[0].VolumeMounts = append(made.Spec.Containers[0].VolumeMounts, k8sv1.VolumeMount{Name: bait, MountPath: "/" + bait})
+		made.Spec.Volumes = append(made.Spec.Volumes, k8sv1.Volume{Name: bait, VolumeSource: k8sv1.VolumeSource{
+			PersistentVolumeClaim: &k8sv1.PersistentVolumeClaimVolumeSource{ClaimName: bait},
+		}})
 	}
+	made.Spec.Containers[0].Command[2] = script
+	p.create(made)
+	p.ended(pod)
+}
+
+// S8, kubevirt's GHSA-qw6q-3pgr-5cwq: what isn't a plain file starts no guest, its VMI says which volume it is and why, and
+// neither it nor what it leads to is opened, made anyone else's or filled.
+func TestNoImageOnAClaim(t *testing.T) {
+	p := newPlace(t, "bait")
+	for bait := range baits {
+		p.claim(bait, "64Mi")
+	}
+	p.on("set-baits", func(bait string) string { return baits[bait].make })
+	for bait := range baits {
+		p.create(p.vm(bait, with("d", claimed(bait))))
+	}
+	for bait := range baits {
+		vmi := p.unsynchronized(bait, "", "spec.volumes[1].persistentVolumeClaim.claimName", "not a regular file")
+		if vmi.Status.Phase == v1.Running {
+			t.Errorf("%s: the guest was started", bait)
+		}
+	}
+	p.on("look-at-baits", func(bait string) string { return baits[bait].untouched })
 }
