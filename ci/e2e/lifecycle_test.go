@@ -102,12 +102,18 @@ func TestLauncherWhoseLibvirtDies(t *testing.T) {
 	p.another("web", first.UID, v1.Running, 2*time.Minute)
 }
 
+// A VMI that no VM made keeps the defaults that it was made with, and the guest has them: here a disk for a volume alone.
 func TestBareVMI(t *testing.T) {
 	p := newPlace(t, "bare")
 	template := p.vm("web").Spec.Template
+	scratch := v1.VolumeSource{EmptyDisk: &v1.EmptyDiskSource{Capacity: quantity("8Mi")}}
+	template.Spec.Volumes = append(template.Spec.Volumes, v1.Volume{Name: "scratch", VolumeSource: scratch})
 	p.create(&v1.VirtualMachineInstance{ObjectMeta: objectMeta(p.ns, "web"), Spec: template.Spec})
 	vmi := p.phase("web", v1.Running, 2*time.Minute)
-	p.login("web", time.Minute)
+	if d := vmi.Spec.Domain.Devices.Disks; len(d) != 2 || d[1].Name != "scratch" || d[1].Disk == nil || d[1].Disk.Bus != v1.DiskBusSATA {
+		t.Errorf("VMI has disks %+v, want one for the volume that has none, and its default bus", d)
+	}
+	p.asked(p.shell("web"), "cat /sys/block/sda/size", "16384")
 	if len(vmi.Status.Interfaces) != 1 || vmi.Status.Interfaces[0].IP == "" {
 		t.Fatalf("VMI has interfaces %+v, want one with an IP", vmi.Status.Interfaces)
 	}
