@@ -181,6 +181,28 @@ func TestInstances(t *testing.T) {
 	}
 }
 
+// How urgent a migration is, is for virt-controller to say: whoever may move a machine would else go before a drain.
+func TestUrgencyIsVirtControllers(t *testing.T) {
+	const move = `{spec: {vmiName: web, priority: system-critical}}`
+	for name, tc := range map[string]struct{ user, object, old, message string }{
+		"by somebody":         {somebody, move, "", `spec.migrationPriority: Forbidden: priority "system-critical" is for virt-controller to set`},
+		"by virt-api":         {apiserver, move, "", "is for virt-controller to set"},
+		"by virt-controller":  {machine, move, "", "spec.migrationPriority: Forbidden: needs the feature gate"},
+		"without":             {somebody, `{spec: {vmiName: web}}`, "", ""},
+		"labelled afterwards": {somebody, `{metadata: {labels: {a: b}}, ` + move[1:], move, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := request(t, tc.user, tc.object, tc.old)
+			asked.Kind.Kind = "VirtualMachineInstanceMigration"
+			got := ask(t, admission.ObjectsPath, asked)
+			check(t, got, tc.message, "")
+			if tc.user == machine && strings.Contains(got.Result.Message, "for virt-controller") {
+				t.Errorf("virt-controller is refused: %s", got.Result.Message)
+			}
+		})
+	}
+}
+
 func TestRefusalIsAStatusThatClientsKnow(t *testing.T) {
 	got := ask(t, admission.ObjectsPath, request(t, somebody, machineYAML("", "runStrategy: Sometimes", "", "0"), "")).Result
 	if got.Code != 422 || got.Reason != metav1.StatusReasonInvalid || got.Details.Kind != "VirtualMachine" || got.Details.Name != "web" {

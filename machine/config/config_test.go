@@ -2,9 +2,11 @@ package config_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	k8sv1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/config"
@@ -92,5 +94,29 @@ func TestTheRatioOfOverhead(t *testing.T) {
 		if got := config.From(kv).OverheadRatio; got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
+	}
+}
+
+// What a KubeVirt asks for in vain is named; what it leaves open, or what is done, isn't.
+func TestWhatIsIgnoredIsNamed(t *testing.T) {
+	kv := &v1.KubeVirt{}
+	kv.Spec.Configuration.MigrationConfiguration = &v1.MigrationConfiguration{}
+	kv.Spec.Configuration.DeveloperConfiguration = &v1.DeveloperConfiguration{UseEmulation: true, FeatureGates: config.Gates}
+	if got := config.Ignored(kv); len(got) > 0 {
+		t.Errorf("got %q for what is done, or empty", got)
+	}
+	bandwidth := resource.MustParse("1Gi")
+	kv.Spec.ProductName = "shop"
+	kv.Spec.Configuration.MigrationConfiguration.BandwidthPerMigration = &bandwidth
+	kv.Spec.Configuration.OVMFPath = "/usr/share/OVMF"
+	kv.Spec.Configuration.DeveloperConfiguration.DisabledFeatureGates = []string{"NonRoot"}
+	want := []string{
+		"spec.configuration.migrations has no effect in this version",
+		"spec.configuration.ovmfPath has no effect in this version: firmware comes with the launcher's image",
+		"spec.productName has no effect in this version",
+		`spec.configuration.developerConfiguration.disabledFeatureGates[0] has no effect in this version: "NonRoot" stands for what is always so, or isn't there`,
+	}
+	if got := config.Ignored(kv); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -144,7 +144,7 @@ func preferenceSpec(s *instancetype.VirtualMachinePreferenceSpec) Verdict {
 }
 
 // kubeVirt checks the configuration. That there is one KubeVirt only is for who sees the cluster.
-func kubeVirt(kv, _ *v1.KubeVirt, c config.Config) Verdict {
+func kubeVirt(kv, _ *v1.KubeVirt, _ config.Config) Verdict {
 	path, k := field.NewPath("spec"), &kv.Spec.Configuration
 	var errs field.ErrorList
 	for i, p := range kv.Spec.CustomizeComponents.Patches {
@@ -167,7 +167,10 @@ func kubeVirt(kv, _ *v1.KubeVirt, c config.Config) Verdict {
 	}
 	errs = append(errs, seccomp(path.Child("configuration", "seccompConfiguration"), k.SeccompConfiguration)...)
 	errs = append(errs, ciphers(path.Child("configuration", "tlsConfiguration"), k.TLSConfiguration)...)
-	return Verdict{Errors: append(errs, rotation(path.Child("certificateRotateStrategy", "selfSigned"), kv.Spec.CertificateRotationStrategy.SelfSigned)...)}
+	errs = append(errs, rotation(path.Child("certificateRotateStrategy", "selfSigned"), kv.Spec.CertificateRotationStrategy.SelfSigned)...)
+	errs = append(errs, components(path.Child("infra", "nodePlacement"), kv.Spec.Infra)...)
+	errs = append(errs, components(path.Child("workloads", "nodePlacement"), kv.Spec.Workloads)...)
+	return Verdict{Errors: append(errs, needGates(path.Child("configuration"), kv)...), Warnings: config.Ignored(kv)}
 }
 
 // words checks what is one of a few.

@@ -103,11 +103,26 @@ func TestVolumeSources(t *testing.T) {
 	}.run(t)
 }
 
+func TestDirectoriesOfTheLauncher(t *testing.T) {
+	shared := func(path, devices string) string {
+		return `{domain: {devices: {` + devices + `}}, volumes: [` + root + `, {name: b, containerPath: {path: ` + path + `}}]}`
+	}
+	const filesystem = `filesystems: [{name: b, virtiofs: {}}]`
+	tables{
+		"shared":         {shared("/opt/tools", filesystem), nil},
+		"alone":          {shared("/opt/tools", ""), []string{"volumes[1].containerPath Required"}},
+		"as a disk":      {shared("/opt/tools", `disks: [{name: b}]`), []string{"domain.devices.disks[0].name a directory"}},
+		"the launcher's": {shared("/var/run/kubevirt/x", filesystem), []string{"volumes[1].containerPath.path must not be in /var/run/kubevirt"}},
+		"libvirt's":      {shared("/run/libvirt", filesystem), []string{"volumes[1].containerPath.path must not be in /run/libvirt"}},
+		"a neighbour":    {shared("/var/run/kubevirt2", filesystem), nil},
+	}.run(t)
+}
+
 func TestPathsThatLeadOut(t *testing.T) {
 	fields := map[string]string{
 		"volumes[1].containerDisk.path":                   `{volumes: [` + root + `, {name: b, containerDisk: {image: i, path: %q}}]}`,
 		"volumes[1].hostDisk.path":                        `{volumes: [` + root + `, {name: b, hostDisk: {type: Disk, path: %q}}]}`,
-		"volumes[1].containerPath.path":                   `{volumes: [` + root + `, {name: b, containerPath: {path: %q}}]}`,
+		"volumes[1].containerPath.path":                   `{domain: {devices: {filesystems: [{name: b, virtiofs: {}}]}}, volumes: [` + root + `, {name: b, containerPath: {path: %q}}]}`,
 		"domain.firmware.kernelBoot.container.kernelPath": `{domain: {firmware: {kernelBoot: {container: {image: i, kernelPath: %q}}}}}`,
 		"domain.firmware.kernelBoot.container.initrdPath": `{domain: {firmware: {kernelBoot: {container: {image: i, kernelPath: /k, initrdPath: %q}}}}}`,
 	}

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,6 +27,22 @@ func matchers(path *field.Path, spec *v1.VirtualMachineSpec) field.ErrorList {
 	}
 	if spec.Instancetype != nil && whole {
 		errs = append(errs, rooted(path, instancetype.Conflicts(spec.Template, &v1beta1.VirtualMachineInstancetypeSpec{}))...)
+	}
+	return errs
+}
+
+// renamed refuses another instancetype or preference beside the revision of the one before: the revision would win, and
+// the new name would mean nothing.
+func renamed(vm, old *v1.VirtualMachine) field.ErrorList {
+	var errs field.ErrorList
+	before := instancetype.Matchers(old)
+	for _, m := range instancetype.Matchers(vm) {
+		for _, was := range before {
+			if m.Preference == was.Preference && m.Name != was.Name && m.RevisionName != "" && m.RevisionName == was.RevisionName {
+				errs = append(errs, field.Invalid(m.Field().Child("revisionName"), short(m.RevisionName),
+					fmt.Sprintf("is a revision of %q: must be left out, or be one of %q", short(was.Name), short(m.Name))))
+			}
+		}
 	}
 	return errs
 }

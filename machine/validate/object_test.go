@@ -156,13 +156,21 @@ func TestClusterObjects(t *testing.T) {
 		"odd words": {kind: kv, object: `{spec: {imagePullPolicy: Sometimes, uninstallStrategy: RemoveWorkload, workloadUpdateStrategy: {workloadUpdateMethods: [Evict, Shutdown]}, configuration: {imagePullPolicy: never}}}`,
 			want: []string{`spec.imagePullPolicy "Sometimes": supported values: "Always", "IfNotPresent", "Never"`, `spec.configuration.imagePullPolicy "never"`,
 				`spec.uninstallStrategy "RemoveWorkload": supported values: "RemoveWorkloads", "BlockUninstallIfWorkloadsExist"`,
-				`spec.workloadUpdateStrategy.workloadUpdateMethods[1] "Shutdown": supported values: "LiveMigrate", "Evict"`}},
+				`spec.workloadUpdateStrategy.workloadUpdateMethods[1] "Shutdown": supported values: "LiveMigrate", "Evict"`, "warning spec.workloadUpdateStrategy has no effect"}},
+		"no effect": {kind: kv, object: `{spec: {workloadUpdateStrategy: {workloadUpdateMethods: [Evict]}, configuration: {developerConfiguration: {featureGates: [Snapshot, LiveMigration]}}}}`,
+			want: []string{"warning spec.workloadUpdateStrategy has no effect", `warning spec.configuration.developerConfiguration.featureGates[1] has no effect in this version: "LiveMigration"`}},
+		"no template gate": {kind: kv, object: `{spec: {configuration: {virtTemplateDeployment: {enabled: true}, roleAggregationStrategy: Manual}}}`,
+			want: []string{"spec.configuration.virtTemplateDeployment feature gate Template", "spec.configuration.roleAggregationStrategy feature gate OptOutRoleAggregation",
+				"warning spec.configuration.roleAggregationStrategy", "warning spec.configuration.virtTemplateDeployment"}},
+		"far components": {kind: kv, object: `{spec: {infra: {nodePlacement: {tolerations: [{operator: Maybe}]}}, workloads: {nodePlacement: {nodeSelector: {"a b": c}}}}}`,
+			want: []string{"spec.infra.nodePlacement.tolerations[0].operator Maybe", "spec.infra.nodePlacement.tolerations[0].key name a taint", `spec.workloads.nodePlacement.nodeSelector "a b"`}},
 		"wrong configuration": {kind: kv, object: `{spec: {infra: {replicas: 0}, customizeComponents: {patches: [{resourceName: a, resourceType: b, patch: "{", type: json}]},
 			configuration: {additionalGuestMemoryOverheadRatio: NaN, tlsConfiguration: {minTLSVersion: VersionTLS13, ciphers: [x]}, developerConfiguration: {featureGates: [A], disabledFeatureGates: [A]}},
 			certificateRotateStrategy: {selfSigned: {ca: {duration: 1h, renewBefore: 2h}, server: {duration: 3h}}}}}`,
 			want: []string{"spec.customizeComponents.patches[0].patch JSON", "spec.infra.replicas at least 1", "spec.configuration.additionalGuestMemoryOverheadRatio 1.25",
 				"spec.configuration.developerConfiguration.disabledFeatureGates[0] featureGates too", "spec.configuration.tlsConfiguration.ciphers VersionTLS12",
-				"spec.certificateRotateStrategy.selfSigned.ca.renewBefore at most", "spec.certificateRotateStrategy.selfSigned.server.duration authority"}},
+				"spec.certificateRotateStrategy.selfSigned.ca.renewBefore at most", "spec.certificateRotateStrategy.selfSigned.server.duration authority",
+				"warning spec.configuration.tlsConfiguration", "warning spec.customizeComponents", "warning featureGates[0]", "warning disabledFeatureGates[0]"}},
 	}.run(t)
 }
 
@@ -220,6 +228,8 @@ func TestVirtualMachines(t *testing.T) {
 		"volumes":         {kind: kind, object: vmWith(", updateVolumesStrategy: Migration", small)},
 		"odd volumes":     {kind: kind, object: vmWith(", updateVolumesStrategy: Replace", small), want: []string{`spec.updateVolumesStrategy "Replace": supported values: "Replacement", "Migration"`}},
 		"odd inference":   {kind: kind, object: vmWith(`, instancetype: {inferFromVolume: d, inferFromVolumeFailurePolicy: Shrug}`, empty+`, volumes: [{name: d, containerDisk: {image: x}}]`), want: []string{`spec.instancetype.inferFromVolumeFailurePolicy "Shrug"`}},
+		"renamed":         {kind: kind, object: vmWith(`, instancetype: {name: b, revisionName: r}`, empty), old: vmWith(`, instancetype: {name: a, revisionName: r}`, empty), want: []string{`spec.instancetype.revisionName "r": is a revision of "a"`}},
+		"revised":         {kind: kind, object: vmWith(`, preference: {name: b, revisionName: s}`, small), old: vmWith(`, preference: {name: a, revisionName: r}`, small)},
 		"while restored":  {kind: kind, object: saved("restoreInProgress: r", "Always"), old: saved("restoreInProgress: r", "Halted"), want: []string{"spec.runStrategy restore r"}},
 		"while saved":     {kind: kind, object: saved("snapshotInProgress: s", "Halted"), old: saved("snapshotInProgress: s", "Always"), want: []string{"spec.runStrategy snapshot s"}},
 	}.run(t)

@@ -38,6 +38,7 @@ func virtualMachine(vm, old *machineKind, c config.Config) Verdict {
 		v.Errors = append(v.Errors, template(field.NewPath("spec", "template"), t, c)...)
 	}
 	if old != nil {
+		v.Errors = append(v.Errors, renamed(vm, old)...)
 		v.Errors = append(v.Errors, frozen(vm, old)...)
 	}
 	return v
@@ -88,27 +89,12 @@ func instance(vmi, old *v1.VirtualMachineInstance, c config.Config) Verdict {
 	}
 	errs := VMI(field.NewPath("spec"), &vmi.Spec)
 	if old != nil {
-		return Verdict{Errors: append(errs, live(field.NewPath("spec"), &vmi.Spec, &old.Spec)...)}
+		return Verdict{Errors: append(errs, live(vmi, old, c)...)}
 	}
 	if len(vmi.Spec.UtilityVolumes) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "utilityVolumes"), "must be left out of a new machine"))
 	}
 	return Verdict{Errors: append(errs, Permitted(nil, vmi.Annotations, &vmi.Spec, c)...)}
-}
-
-// live checks what a component may do to a machine that runs.
-func live(path *field.Path, spec, old *v1.VirtualMachineInstanceSpec) field.ErrorList {
-	var errs field.ErrorList
-	stay := func(at *field.Path, value any) {
-		errs = append(errs, field.Invalid(at, value, "must stay as the machine was made with it"))
-	}
-	if spec.Domain.CPU != nil && old.Domain.CPU != nil && spec.Domain.CPU.MaxSockets != old.Domain.CPU.MaxSockets {
-		stay(path.Child("domain", "cpu", "maxSockets"), int64(spec.Domain.CPU.MaxSockets))
-	}
-	if m, was := spec.Domain.Memory, old.Domain.Memory; m != nil && was != nil && !equality.Semantic.DeepEqual(m.MaxGuest, was.MaxGuest) {
-		stay(path.Child("domain", "memory", "maxGuest"), field.OmitValueType{})
-	}
-	return errs
 }
 
 func replicaSet(rs, old *v1.VirtualMachineInstanceReplicaSet, c config.Config) Verdict {

@@ -188,12 +188,12 @@ func cpu(path *field.Path, c *v1.CPU) field.ErrorList {
 	}
 	var errs field.ErrorList
 	total := uint64(1)
-	for _, n := range []uint32{c.Sockets, c.Cores, c.Threads} {
+	for _, n := range []uint32{max(c.Sockets, c.MaxSockets), c.Cores, c.Threads} {
 		// Each step is at most 4096 * 2^32, so the product cannot overflow.
 		total = min(total*uint64(max(1, n)), maxVCPUs+1)
 	}
 	if total > maxVCPUs {
-		errs = append(errs, field.Invalid(path, fmt.Sprintf("sockets %d, cores %d, threads %d", c.Sockets, c.Cores, c.Threads),
+		errs = append(errs, field.Invalid(path, fmt.Sprintf("sockets %d, cores %d, threads %d", max(c.Sockets, c.MaxSockets), c.Cores, c.Threads),
 			fmt.Sprintf("must make at most %d virtual CPUs when multiplied", maxVCPUs)))
 	}
 	if c.MaxSockets > 0 && c.Sockets > c.MaxSockets {

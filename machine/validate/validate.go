@@ -61,6 +61,7 @@ func machine(path *field.Path, spec *v1.VirtualMachineInstanceSpec, from supplie
 	errs = append(errs, interfaces(domain.Child("devices", "interfaces"), spec, from)...)
 	errs = append(errs, bootOrder(domain.Child("devices"), &spec.Domain.Devices)...)
 	errs = append(errs, volumes(path.Child("volumes"), spec.Volumes)...)
+	errs = append(errs, directories(path, spec)...)
 	errs = append(errs, networks(path.Child("networks"), spec)...)
 	return append(errs, guest(path, spec)...)
 }

@@ -60,7 +60,7 @@ func source(path *field.Path, s *v1.VolumeSource) field.ErrorList {
 	case s.Sysprep != nil:
 		return exactlyOne(path.Child("sysprep"), *s.Sysprep)
 	case s.ContainerPath != nil:
-		return filePath(path.Child("containerPath", "path"), s.ContainerPath.Path)
+		return containerPath(path.Child("containerPath", "path"), s.ContainerPath.Path)
 	}
 	return reference(path, s)
 }

@@ -188,6 +188,22 @@ func TestObservedIsWhatRuns(t *testing.T) {
 	}
 }
 
+// What a KubeVirt asks for in vain is said as long as it does, whatever else goes on.
+func TestIgnoredConfigurationIsACondition(t *testing.T) {
+	for name, change := range map[string]func(*plan.Seen){"ready": func(*plan.Seen) {}, "waiting": upTo(plan.StageSeen{Waiting: "w"})} {
+		s := seen(kubevirt(func(kv *v1.KubeVirt) { kv.Spec.ProductName = "shop" }), change)
+		conditions := plan.For(now, s).Status.Conditions
+		last := conditions[len(conditions)-1]
+		if last.Type != plan.ConfigurationIgnored || last.Status != "True" || last.Message != "spec.productName has no effect in this version" {
+			t.Errorf("%s: got %+v", name, last)
+		}
+		s.KubeVirt.Spec.ProductName = ""
+		if found := plan.For(now, s).Status.Conditions; len(found) != len(conditions)-1 {
+			t.Errorf("%s: got %+v once it's gone", name, found)
+		}
+	}
+}
+
 func TestRemoval(t *testing.T) {
 	some := plan.Workloads{VMs: 2, VMIs: 1, Example: "demo/web"}
 	remove := func(kv *v1.KubeVirt) { kv.Spec.UninstallStrategy = v1.KubeVirtUninstallStrategyRemoveWorkloads }

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"strings"
 	"time"
 
 	k8sv1 "k8s.io/api/core/v1"
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/kube/condition"
+	"virtstack.io/virtstack/machine/config"
 )
 
 // outcome is a row of the contract's table of conditions.
@@ -25,6 +27,9 @@ func row(reason, message string, available, progressing, degraded k8sv1.Conditio
 }
 
 const (
+	// ConfigurationIgnored is the condition that names what a KubeVirt asks for and doesn't get.
+	ConfigurationIgnored = "ConfigurationIgnored"
+
 	reasonReady = "AllComponentsReady"
 
 	yes, no = k8sv1.ConditionTrue, k8sv1.ConditionFalse
@@ -138,6 +143,9 @@ func overdue(now time.Time, s Seen) bool {
 
 func status(now time.Time, s Seen, o outcome) v1.KubeVirtStatus {
 	kv := s.KubeVirt
+	if ignored := config.Ignored(kv); len(ignored) > 0 {
+		o.conditions = append(o.conditions[:len(o.conditions):len(o.conditions)], condition.True(ConfigurationIgnored, "NotSupported", strings.Join(ignored, "; ")))
+	}
 	st := v1.KubeVirtStatus{
 		Phase:                    o.phase,
 		Conditions:               condition.KubeVirt(now, kv.Status.Conditions, o.conditions...),
