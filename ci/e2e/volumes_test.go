@@ -127,7 +127,7 @@ func (p place) on(pod string, command func(bait string) string) {
 	p.ended(pod)
 }
 
-// S8, kubevirt's GHSA-qw6q-3pgr-5cwq: what isn't a plain file starts no guest, its VMI says which volume it is and why, and
+// Case 48 and S8, kubevirt's GHSA-qw6q-3pgr-5cwq: what isn't a plain file starts no guest, its VMI says which volume it is and why, and
 // neither it nor what it leads to is opened, made anyone else's or filled.
 func TestNoImageOnAClaim(t *testing.T) {
 	p := newPlace(t, "bait")
