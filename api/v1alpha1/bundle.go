@@ -123,7 +123,12 @@ type BundleSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
-	BundleBuild `json:",inline"`
+	BundleBuild  `json:",inline"`
+	BundleHealth `json:",inline"`
+
+	// Rollback says what happens to a revision that isn't healthy in time. Absent: it stays.
+	// +optional
+	Rollback *BundleRollback `json:"rollback,omitempty"`
 }
 
 // LocalObjectReference names an object in the namespace of the object that holds the reference.
@@ -163,12 +168,13 @@ type BundlePrune struct {
 	MaxFraction string `json:"maxFraction,omitempty"`
 
 	// Approved are VirtualMachines, as <namespace>/<name>, whose removal is wanted: they do not count against
-	// maxFraction. A name can be taken out again once its machine is gone.
+	// maxFraction; or, as sha256:<digest>, all those together that a revision removes and no other entry names, as the
+	// message of condition Ready has it. An entry can be taken out again once its machines are gone.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=5000
 	// +kubebuilder:validation:items:MaxLength=317
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:items:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?|sha256:[0-9a-f]{64})$`
 	Approved []string `json:"approved,omitempty"`
 }
 
@@ -193,7 +199,7 @@ type BundleStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are Ready, and Reconciling or Stalled while they are true.
+	// Conditions are Ready, and Reconciling, Stalled or RolledBack while they are true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -207,6 +213,14 @@ type BundleStatus struct {
 	// LastAppliedRevision is the revision that is applied, in the same form.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+
+	// LastHealthyRevision is the last revision that was applied and healthy, in the same form.
+	// +optional
+	LastHealthyRevision string `json:"lastHealthyRevision,omitempty"`
+
+	// RolledBack says, as long as it is so, that the cluster doesn't have what the source has.
+	// +optional
+	RolledBack *RolledBack `json:"rolledBack,omitempty"`
 
 	// Inventory lists what is applied.
 	// +optional

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxcd/pkg/apis/kustomize"
 )
 
@@ -110,4 +112,74 @@ type SubstituteReference struct {
 	// Optional makes it no failure that the object isn't there.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
+}
+
+// BundleHealth says what the health of a revision is.
+type BundleHealth struct {
+	// HealthChecks are objects whose health is waited for where wait is false; with wait, all that was applied is
+	// looked at, and these as well.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	HealthChecks []HealthCheck `json:"healthChecks,omitempty"`
+
+	// HealthCheckExprs say in CEL what the health of a kind is, in place of its conditions. An expression may use
+	// everything that the object has; the order is inProgress, failed, current, and what nothing is true of is in
+	// progress.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	HealthCheckExprs []kustomize.CustomHealthCheck `json:"healthCheckExprs,omitempty"`
+}
+
+// HealthCheck names an object whose health counts.
+type HealthCheck struct {
+	// APIVersion of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+
+	// Kind of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of the object. Absent: that of the Bundle.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// BundleRollback says what happens to a revision that isn't healthy in time.
+type BundleRollback struct {
+	// OnFailure goes back to the last revision that was healthy, and stays there until the source has another one than
+	// that which failed.
+	OnFailure bool `json:"onFailure"`
+}
+
+// RolledBack is what a Bundle has gone back from, and to.
+type RolledBack struct {
+	// From is the revision that the source has and the cluster doesn't.
+	From string `json:"from"`
+
+	// To is the last revision that was healthy, which is applied in its place.
+	To string `json:"to"`
+
+	// Generation is the metadata.generation of the Bundle that failed; a newer one is tried again.
+	Generation int64 `json:"generation"`
+
+	// Reason is what failed.
+	Reason string `json:"reason"`
+
+	// Message says what.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Time is when it was decided.
+	Time metav1.Time `json:"time"`
 }

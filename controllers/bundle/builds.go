@@ -38,9 +38,17 @@ type built struct {
 const largest = 1000
 
 func (b *builds) of(bundle *v1alpha1.Bundle, variables string) built {
+	if k := b.last(bundle); k.variables == variables {
+		return k
+	}
+	return built{}
+}
+
+// last is what is kept of a Bundle as it is, whatever its variables.
+func (b *builds) last(bundle *v1alpha1.Bundle) built {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if k := b.made[client.ObjectKeyFromObject(bundle)]; k.uid == bundle.UID && k.generation == bundle.Generation && k.variables == variables {
+	if k := b.made[client.ObjectKeyFromObject(bundle)]; k.uid == bundle.UID && k.generation == bundle.Generation {
 		return k
 	}
 	return built{}

@@ -73,7 +73,7 @@ func (x *tenant) process(wire func(http.RoundTripper) http.RoundTripper) *Contro
 	}
 	return &Controller{
 		client: own, live: own, status: apply.Applier{Client: own, Manager: fieldManager},
-		events: events.NewFakeRecorder(1000), builds: newBuilds(), as: impersonating(cfg, options),
+		events: events.NewFakeRecorder(1000), builds: newBuilds(), healthy: newBuilds(), as: impersonating(cfg, options),
 	}
 }
 

@@ -33,6 +33,8 @@ type Controller struct {
 	events events.EventRecorder
 	as     func(namespace, account string) (client.Client, error)
 	builds *builds
+	// healthy are the builds that may be gone back to.
+	healthy *builds
 	// anywhere lets a Bundle name a source of another namespace.
 	anywhere bool
 }
@@ -41,7 +43,7 @@ type Controller struct {
 func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now time.Time) (time.Time, error) {
 	b := &v1alpha1.Bundle{}
 	if err := c.client.Get(ctx, key, b); err != nil {
-		c.builds.drop(key)
+		c.forget(key)
 		return time.Time{}, client.IgnoreNotFound(err)
 	}
 	if b.Spec.Suspend && b.DeletionTimestamp == nil {
@@ -58,19 +60,28 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	} else if failed != nil {
 		p = plan.Failed(now, r.seen, r.explain(failed))
 	} else if does[plan.Release](p.Actions) {
-		c.builds.drop(key)
+		c.forget(key)
 		return time.Time{}, nil
 	}
 	c.settle(now, r, p)
+	c.remember(r, p.Status)
 	if err := c.say(ctx, b, p.Status); err != nil {
 		return time.Time{}, err
 	}
 	return p.Recheck, nil
 }
 
+func (c *Controller) forget(key types.NamespacedName) {
+	c.builds.drop(key)
+	c.healthy.drop(key)
+	measure(key, false)
+}
+
 // say writes the status and makes an event of what is new in it.
 func (c *Controller) say(ctx context.Context, b *v1alpha1.Bundle, next v1alpha1.BundleStatus) error {
 	c.tell(b, next)
+	c.tellBack(b, next.RolledBack)
+	measure(client.ObjectKeyFromObject(b), next.RolledBack != nil)
 	if err := c.status.Status(ctx, b, &next); err != nil {
 		return fmt.Errorf("writing status of Bundle %s/%s: %w", b.Namespace, b.Name, err)
 	}
@@ -161,5 +172,16 @@ func (c *Controller) tell(b *v1alpha1.Bundle, next v1alpha1.BundleStatus) {
 			kind = corev1.EventTypeWarning
 		}
 		c.events.Eventf(b, nil, kind, n.Reason, "Reconcile", "%s", note.Of(n.Message))
+	}
+}
+
+// tellBack makes an event of going back, and of the end of that.
+func (c *Controller) tellBack(b *v1alpha1.Bundle, next *v1alpha1.RolledBack) {
+	before := b.Status.RolledBack
+	switch {
+	case next != nil && (before == nil || before.From != next.From || before.Generation != next.Generation):
+		c.events.Eventf(b, nil, corev1.EventTypeWarning, plan.RolledBack, "Rollback", "%s", note.Of(fmt.Sprintf("going back from %s to %s: %s", next.From, next.To, next.Message)))
+	case next == nil && before != nil:
+		c.events.Eventf(b, nil, corev1.EventTypeNormal, "RollbackEnded", "Rollback", "%s", note.Of("the source has another revision than "+before.From+", or the Bundle another spec: "+before.To+" is no longer kept"))
 	}
 }

@@ -31,7 +31,9 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 	}
 	checkout, err := from.Fetch(ctx)
 	if errors.Is(err, source.ErrUnchanged) {
-		r.seen.Revision = known.revision
+		if r.seen.Revision = known.revision; r.stays() {
+			return c.back(ctx, r, over)
+		}
 		return r.use(known.objects)
 	}
 	if refused := (*source.Refused)(nil); errors.As(err, &refused) {
@@ -41,7 +43,10 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 	if err != nil {
 		return r.fits(err)
 	}
-	r.seen.Revision = checkout.Revision
+	if r.seen.Revision = checkout.Revision; r.stays() {
+		c.builds.keep(r.bundle, built{variables: variables, revision: checkout.Revision, trust: trust})
+		return errors.Join(checkout.Close(), c.back(ctx, r, over))
+	}
 	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err

@@ -61,6 +61,9 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle, now time.T
 			return r, nil
 		}
 	}
+	if r.releaser.Judges, r.seen.Failure = judges(b); r.seen.Failure != nil {
+		return r, nil
+	}
 	if err := c.built(ctx, r); err != nil {
 		r.seen.Failure = cause(r, err)
 		return r, nil
@@ -134,11 +137,7 @@ func (r *round) observeObjects(ctx context.Context) error {
 	if !r.changes.Empty() {
 		return nil
 	}
-	if r.bundle.Spec.Wait == nil || *r.bundle.Spec.Wait {
-		unhealthy := r.releaser.Health(ctx, release.Refs(unwrap(r.objects)))
-		r.seen.Waiting = release.List(unhealthy)
-		r.seen.Failed = slices.ContainsFunc(unhealthy, func(h release.Health) bool { return h.Failed })
-	}
+	r.observeHealth(ctx)
 	return r.observeLeft(ctx)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"virtstack.io/virtstack/api/v1alpha1"
@@ -52,10 +53,12 @@ func (o *options) setup(_ context.Context, mgr ctrl.Manager) error {
 		events:   mgr.GetEventRecorder(names.Bundles),
 		as:       impersonating(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}),
 		builds:   newBuilds(),
+		healthy:  newBuilds(),
 		anywhere: !o.sameNamespace,
 	}
 	made, err := ctrl.NewControllerManagedBy(mgr).Named("bundles").
 		For(&v1alpha1.Bundle{}, builder.WithPredicates(changed())).
+		Watches(&v1alpha1.Bundle{}, handler.EnqueueRequestsFromMapFunc(dependents(mgr.GetCache())), builder.WithPredicates(readiness())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Build(loop.Reconciler(c))
 	if err != nil {

@@ -20,6 +20,9 @@ type Health struct {
 	Message string
 }
 
+// Judge tells whether an object has failed, and what it waits for; "" if it is as it should be.
+type Judge func(context.Context, *unstructured.Unstructured) (failed bool, message string)
+
 func (h Health) String() string { return h.Object.String() + ": " + h.Message }
 
 // Health reads the objects and returns those that are not ready, in the order of refs.
@@ -41,7 +44,11 @@ func (r *Releaser) health(ctx context.Context, ref Ref) Health {
 		}
 		return Health{Object: ref, Message: err.Error()}
 	}
-	failed, message := Of(u)
+	judge := r.Judges[ref.GroupKind]
+	if judge == nil {
+		judge = func(_ context.Context, u *unstructured.Unstructured) (bool, string) { return Of(u) }
+	}
+	failed, message := judge(ctx, u)
 	return Health{Object: ref, Failed: failed, Message: message}
 }
 

@@ -38,6 +38,9 @@ type Releaser struct {
 	// Yields makes objects of other Git tools refusals: nothing of theirs is forced or removed.
 	Yields bool
 
+	// Judges say what the health of a kind is, in place of Of.
+	Judges map[schema.GroupKind]Judge
+
 	client  client.Client
 	manager string
 	owner   Owner

@@ -21,14 +21,15 @@ func Depends(b *v1alpha1.Bundle, all []v1alpha1.Bundle) *Failure {
 		return &Failure{Reason: DependencyCycle, Final: true, Message: "spec.dependsOn: Bundles wait for each other: " + strings.Join(way, " -> ") + ": take one of these out"}
 	}
 	for i, d := range b.Spec.DependsOn {
-		if why := unready(named[d.Name]); why != "" {
+		if why := Unready(named[d.Name]); why != "" {
 			return &Failure{Reason: DependencyNotReady, Message: fmt.Sprintf("spec.dependsOn[%d]: waiting for Bundle %s: %s", i, d.Name, why)}
 		}
 	}
 	return nil
 }
 
-func unready(b *v1alpha1.Bundle) string {
+// Unready says why a Bundle can't be depended on; "" if it can.
+func Unready(b *v1alpha1.Bundle) string {
 	if b == nil {
 		return "it does not exist"
 	}

@@ -32,12 +32,11 @@ const (
 	// DependencyNotReady and DependencyCycle are those of a Bundle that waits for others, the second for ever.
 	DependencyNotReady = "DependencyNotReady"
 	DependencyCycle    = "DependencyCycle"
+	// HealthCheckInvalid is that of expressions that are no CEL.
+	HealthCheckInvalid = "HealthCheckInvalid"
 	// ApprovalNeeded is that of a revision that removes more machines than it may.
 	ApprovalNeeded = "ApprovalNeeded"
 )
-
-// dependencyAgain is when a Bundle looks again at those that it waits for: no change of theirs wakes it.
-const dependencyAgain = 30 * time.Second
 
 // Failure is why a revision is not applied. Final says that the same revision can't succeed later.
 type Failure struct {
@@ -50,12 +49,15 @@ type Seen struct {
 	Bundle *v1alpha1.Bundle
 	// Revision is what the source has now, "" if it could not be asked.
 	Revision string
+	// Back says that Revision is in place of what the source has, which has failed.
+	Back bool
 	// Failure is of fetch, build or check; what follows is then not known.
 	Failure *Failure
 	// Wanted are all objects of the revision, Changes those that have to be written.
 	Wanted  []v1alpha1.ResourceRef
 	Changes []string
-	// Waiting says what is not healthy yet, Failed that it won't be by itself. Looked at when there are no changes.
+	// Waiting says what is not healthy yet of what is waited for, Failed that it won't be by itself. Looked at when there
+	// are no changes.
 	Waiting string
 	Failed  bool
 	// Left are the objects in the inventory that exist and are not wanted, all of them when the Bundle is being
@@ -131,6 +133,12 @@ func few(objects []string) string {
 
 // For returns the plan of one round.
 func For(now time.Time, s Seen) Plan {
+	p := round(now, s)
+	p.Status = marked(now, s.Bundle, p.Status)
+	return p
+}
+
+func round(now time.Time, s Seen) Plan {
 	b := s.Bundle
 	if b.DeletionTimestamp != nil {
 		return deletion(now, s)
@@ -155,7 +163,7 @@ func For(now time.Time, s Seen) Plan {
 		p.Status.LastAppliedRevision = s.Revision
 		return p
 	}
-	if waits(b) && s.Waiting != "" {
+	if s.Waiting != "" {
 		return unhealthy(now, s)
 	}
 	return finish(now, s)
@@ -181,6 +189,15 @@ func finish(now time.Time, s Seen) Plan {
 	if len(kept) > 0 {
 		message += "; kept, though not in it, as long as machines are protected: " + few(ids(kept))
 	}
+	if s.Back {
+		message = differ(st.RolledBack)
+		st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionFalse, RolledBack, message}, want{"Stalled", metav1.ConditionTrue, RolledBack, message})
+		st.History = recording(now, st.History, s.Revision, RolledBack)
+		return Plan{Status: st, Recheck: now.Add(interval(b))}
+	}
+	if judges(b) {
+		st.LastHealthyRevision = s.Revision
+	}
 	st.Conditions = conditions(now, b, want{"Ready", metav1.ConditionTrue, Succeeded, message})
 	st.History = recording(now, st.History, s.Revision, Succeeded)
 	return Plan{Status: st, Recheck: now.Add(interval(b))}
@@ -190,7 +207,12 @@ func unhealthy(now time.Time, s Seen) Plan {
 	b := s.Bundle
 	message := s.Revision + " is applied, waiting for " + s.Waiting
 	if s.Failed || overdue(now, s) {
-		return Failed(now, s, Failure{Reason: Unhealthy, Message: message})
+		f := Failure{Reason: Unhealthy, Message: message}
+		p := Failed(now, s, f)
+		if r := back(now, s, f); r != nil { // what is gone back to is looked for by the next round
+			p.Status.RolledBack, p.Recheck = r, now.Add(time.Millisecond)
+		}
+		return p
 	}
 	p := Plan{Status: progress(now, s, Waiting, message)}
 	p.Status.LastAppliedRevision = s.Revision
@@ -205,23 +227,25 @@ func Failed(now time.Time, s Seen, f Failure) Plan {
 	if f.Reason == Unhealthy || f.Reason == PruneFailed {
 		st.LastAppliedRevision = s.Revision
 	}
+	if s.Back {
+		f = goingBack(b, f)
+	}
 	failing := time.Duration(0)
 	if c := find(b, "Ready"); c != nil && c.Status == metav1.ConditionFalse {
 		failing = now.Sub(c.LastTransitionTime.Time)
 	}
 	all := []want{{"Ready", metav1.ConditionFalse, f.Reason, f.Message}}
-	if f.Final || failing > Timeout(b) || overdue(now, s) {
+	switch {
+	case f.Reason == DependencyNotReady: // the dependency itself says whether that is for ever
+		all = append(all, want{"Reconciling", metav1.ConditionTrue, f.Reason, f.Message})
+	case f.Final || failing > Timeout(b) || overdue(now, s):
 		all = append(all, want{"Stalled", metav1.ConditionTrue, f.Reason, f.Message})
-	} else {
+	default:
 		all = append(all, want{"Reconciling", metav1.ConditionTrue, Progressing, "trying again: " + f.Message})
 	}
 	st.Conditions = conditions(now, b, all...)
 	st.History = recording(now, st.History, s.Revision, f.Reason)
-	p := Plan{Status: st, Recheck: retry(now, b, failing)}
-	if soon := now.Add(dependencyAgain); f.Reason == DependencyNotReady && soon.Before(p.Recheck) {
-		p.Recheck = soon
-	}
-	return p
+	return Plan{Status: marked(now, b, st), Recheck: retry(now, b, failing)}
 }
 
 func deletion(now time.Time, s Seen) Plan {

@@ -51,7 +51,6 @@ func deleted(ago time.Duration) change {
 
 func keepVMs(b *v1alpha1.Bundle) { b.Spec.Prune.VMs = v1alpha1.PruneKeep }
 func noPrune(b *v1alpha1.Bundle) { b.Spec.Prune = nil }
-func noWait(b *v1alpha1.Bundle)  { b.Spec.Wait = new(bool) }
 
 // shown is one line: actions, conditions, applied revision, inventory, and when it is looked at again.
 func shown(p plan.Plan) string {
@@ -99,10 +98,6 @@ var rounds = map[string]struct {
 		plan.Seen{Bundle: bundle(applied("r2", one), since("Ready", "Unknown", "", 20*time.Second)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
 		waiting + "; applied=r2; has ns_one__ConfigMap; again in 5s",
 	},
-	"health is not waited for": {
-		plan.Seen{Bundle: bundle(applied("r2", one), noWait), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
-		"Ready=True ReconciliationSucceeded; applied=r2; has ns_one__ConfigMap; again in 5m0s",
-	},
 	"not healthy in time": {
 		plan.Seen{Bundle: bundle(applied("r2", one), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Waiting: "it"},
 		"Ready=False HealthCheckFailed; Stalled=True HealthCheckFailed; applied=r2; has ns_one__ConfigMap; again in 5s",
@@ -134,6 +129,10 @@ var rounds = map[string]struct {
 	"tried less and less often": {
 		plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.FetchFailed, 2*time.Minute)), Failure: &broken},
 		"Ready=False FetchFailed; Reconciling=True Progressing; applied=r1; has ns_one__ConfigMap; again in 1m0s",
+	},
+	"a dependency is waited for as long as it takes": {
+		plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.DependencyNotReady, time.Hour)), Failure: &plan.Failure{Reason: plan.DependencyNotReady}},
+		"Ready=False DependencyNotReady; Reconciling=True DependencyNotReady; applied=r1; has ns_one__ConfigMap; again in 5m0s",
 	},
 	"a failure that lasts": {
 		plan.Seen{Bundle: bundle(applied("r1", one), since("Ready", "False", plan.FetchFailed, time.Hour)), Failure: &broken},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -67,16 +68,44 @@ func unapproved(s Seen) *Failure {
 	gone := slices.DeleteFunc(machines(prunable(s.Bundle, minus(inventory(s.Bundle), s.Wanted))), func(r v1alpha1.ResourceRef) bool {
 		return slices.Contains(p.Approved, machine(r))
 	})
-	if len(gone)*100 <= most*len(all) {
+	whole := digest(gone)
+	if len(gone)*100 <= most*len(all) || slices.Contains(p.Approved, whole) {
 		return nil
 	}
+	return &Failure{Reason: ApprovalNeeded, Final: true, Message: fmt.Sprintf(
+		"%s: nothing was applied: it removes %d of %d VirtualMachines, and spec.prune.maxFraction is %s: to approve, commit to spec.prune.approved of the Bundle: %s",
+		s.Revision, len(gone), len(all), p.MaxFraction, approval(gone, whole))}
+}
+
+// longest is how much of a message the names of machines may take.
+const longest = 1000
+
+// approval is what approves the removal: the names, or where they are too many to be said the digest of them all, with
+// as many names as fit for people to see whom it means.
+func approval(gone []v1alpha1.ResourceRef, whole string) string {
 	var list []string
+	length := 0
 	for _, r := range gone {
+		if length += len(machine(r)) + 2; length > longest {
+			break
+		}
 		list = append(list, machine(r))
 	}
-	return &Failure{Reason: ApprovalNeeded, Final: true, Message: fmt.Sprintf(
-		"%s: nothing was applied: it removes %d of %d VirtualMachines, and spec.prune.maxFraction is %s: to approve, commit to spec.prune.approved of the Bundle: [%s]",
-		s.Revision, len(gone), len(all), p.MaxFraction, strings.Join(list, ", "))}
+	if len(list) == len(gone) {
+		return "[" + strings.Join(list, ", ") + "]"
+	}
+	return fmt.Sprintf("[%q], which stands for these %d and no others: %s and %d more, which virtctl plan names",
+		whole, len(gone), strings.Join(list, ", "), len(gone)-len(list))
+}
+
+// digest stands for exactly these machines.
+func digest(refs []v1alpha1.ResourceRef) string {
+	var list []string
+	for _, r := range refs {
+		list = append(list, machine(r)+"\n")
+	}
+	slices.Sort(list)
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(strings.Join(list, ""))))
 }
 
 func machines(refs []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,6 +49,37 @@ func TestMaxFraction(t *testing.T) {
 		if waits := c.Reason == plan.ApprovalNeeded; waits != (tc.waits != "") || waits != (len(p.Actions) == 0 && p.Status.LastAppliedRevision == "r1") || !strings.Contains(c.Message, tc.waits) {
 			t.Errorf("%s: want waiting for %q, got %s", name, tc.waits, shown(p)+" "+c.Message)
 		}
+	}
+}
+
+// A list of names that is too long to be said is approved by a digest, which stands for these machines and no others.
+func TestManyRemovalsAreApprovedByTheirDigest(t *testing.T) {
+	var has []string
+	for i := range 300 {
+		has = append(has, fmt.Sprintf("machine-%03d", i))
+	}
+	waits := func(approved []string, left ...string) string {
+		b := bundle(applied("r1", machines(has...)...))
+		b.Spec.Prune.MaxFraction, b.Spec.Prune.Approved = "10%", approved
+		p := plan.For(now, plan.Seen{Bundle: b, Revision: "r2", Wanted: machines(left...), Changes: []string{"x"}})
+		if c := p.Status.Conditions[0]; c.Reason == plan.ApprovalNeeded {
+			return c.Message
+		}
+		return ""
+	}
+	message := waits(nil)
+	digest := regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(message)
+	if digest == "" || !strings.Contains(message, "300 of 300") || !strings.Contains(message, "ns/machine-000, ns/machine-001") || len(message) > 1500 {
+		t.Fatalf("got %d bytes: %s", len(message), message)
+	}
+	if got := waits([]string{digest}); got != "" {
+		t.Errorf("approved: %s", got)
+	}
+	if got := waits([]string{digest}, has[7]); got == "" {
+		t.Error("the digest of 300 approves 299 of them")
+	}
+	if got := waits([]string{digest, "ns/" + has[7]}); got == "" || strings.Contains(got, digest) {
+		t.Errorf("the digest of all approves what is left when one is named: %s", got)
 	}
 }
 

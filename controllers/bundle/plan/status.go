@@ -24,11 +24,8 @@ const most = 2000
 func conditions(now time.Time, b *v1alpha1.Bundle, wanted ...want) []metav1.Condition {
 	var all []metav1.Condition
 	for _, w := range wanted {
-		if len(w.message) > most {
-			w.message = strings.ToValidUTF8(w.message[:most], "") + "…"
-		}
 		c := metav1.Condition{
-			Type: w.kind, Status: w.status, Reason: w.reason, Message: w.message,
+			Type: w.kind, Status: w.status, Reason: w.reason, Message: cut(w.message),
 			ObservedGeneration: b.Generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		}
 		if old := find(b, w.kind); old != nil && old.Status == w.status {
@@ -37,6 +34,13 @@ func conditions(now time.Time, b *v1alpha1.Bundle, wanted ...want) []metav1.Cond
 		all = append(all, c)
 	}
 	return all
+}
+
+func cut(message string) string {
+	if len(message) <= most {
+		return message
+	}
+	return strings.ToValidUTF8(message[:most], "") + "…"
 }
 
 func find(b *v1alpha1.Bundle, kind string) *metav1.Condition {
@@ -65,6 +69,10 @@ func base(s Seen) v1alpha1.BundleStatus {
 		LastAppliedRevision:   old.LastAppliedRevision,
 		Inventory:             old.Inventory.DeepCopy(),
 		History:               slices.Clone(old.History),
+		LastHealthyRevision:   old.LastHealthyRevision,
+	}
+	if s.Back || s.Revision == "" {
+		st.RolledBack = old.RolledBack.DeepCopy()
 	}
 	if s.Revision != "" {
 		st.LastAttemptedRevision = s.Revision
@@ -117,7 +125,7 @@ func overdue(now time.Time, s Seen) bool {
 	case metav1.ConditionUnknown:
 		return now.Sub(c.LastTransitionTime.Time) > Timeout(s.Bundle)
 	case metav1.ConditionFalse:
-		return c.Reason == Unhealthy || c.Reason == PruneFailed
+		return c.Reason == Unhealthy || c.Reason == PruneFailed || c.Reason == RollbackFailed
 	}
 	return false
 }
@@ -137,7 +145,8 @@ func Timeout(b *v1alpha1.Bundle) time.Duration {
 	return v1alpha1.DefaultBundleTimeout
 }
 
-func waits(b *v1alpha1.Bundle) bool { return b.Spec.Wait == nil || *b.Spec.Wait }
+// Waits tells whether all that is applied has to become healthy.
+func Waits(b *v1alpha1.Bundle) bool { return b.Spec.Wait == nil || *b.Spec.Wait }
 
 func inventory(b *v1alpha1.Bundle) []v1alpha1.ResourceRef {
 	if b.Status.Inventory == nil {

@@ -33,5 +33,5 @@ func Suspend(now time.Time, b *v1alpha1.Bundle) v1alpha1.BundleStatus {
 		all = append(all, want{"Stalled", c.Status, c.Reason, c.Message})
 	}
 	st.Conditions = conditions(now, b, all...)
-	return st
+	return marked(now, b, st)
 }

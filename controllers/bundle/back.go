@@ -1,0 +1,77 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"virtstack.io/virtstack/api/v1alpha1"
+	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/gitops/build"
+	"virtstack.io/virtstack/gitops/source"
+)
+
+// errNoEarlier is of sources that can't be asked for what they had before.
+var errNoEarlier = errors.New("a source of Flux keeps no earlier artifact, and virt-bundles was started since it was applied")
+
+// back fills in the objects of the last healthy revision in place of what the source has. After a restart they are
+// fetched again, by what names that revision for ever: if the source has it no more, that is said.
+func (c *Controller) back(ctx context.Context, r *round, over build.Overlay) error {
+	r.seen.Back, r.seen.Revision = true, r.bundle.Status.RolledBack.To
+	variables := digest(over.Variables)
+	if known := c.healthy.of(r.bundle, variables); known.revision == r.seen.Revision {
+		return r.use(known.objects)
+	}
+	at, err := earlier(r.bundle, r.seen.Revision)
+	if err != nil {
+		return err
+	}
+	then := *r
+	then.bundle = at
+	from, _, err := then.source(ctx, built{})
+	if err != nil {
+		return err
+	}
+	checkout, err := from.Fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("fetching the last healthy revision again: %w", r.fits(err))
+	}
+	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
+	if err := errors.Join(err, checkout.Close()); err != nil {
+		return err
+	}
+	c.healthy.keep(r.bundle, built{variables: variables, revision: r.seen.Revision, objects: objects})
+	return r.use(objects)
+}
+
+// earlier is the Bundle as if its source named one revision of it.
+func earlier(b *v1alpha1.Bundle, revision string) (*v1alpha1.Bundle, error) {
+	at := b.DeepCopy()
+	algorithm, hash, ok := strings.Cut(revision[strings.LastIndex(revision, "@")+1:], ":")
+	switch s := &at.Spec.Source; {
+	case !ok:
+		return nil, fmt.Errorf("%w: revision %s names no hash", source.ErrRefused, revision)
+	case s.Git != nil:
+		s.Git.Ref = v1alpha1.GitRef{Commit: hash}
+	case s.OCI != nil:
+		s.OCI.Ref = v1alpha1.OCIRef{Digest: algorithm + ":" + hash}
+	default:
+		return nil, errNoEarlier
+	}
+	return at, nil
+}
+
+// remember keeps what a healthy revision was built to, for going back to it.
+func (c *Controller) remember(r *round, next v1alpha1.BundleStatus) {
+	on := r.bundle.Spec.Rollback != nil && r.bundle.Spec.Rollback.OnFailure
+	if !on || r.seen.Back || r.seen.Revision == "" || next.LastHealthyRevision != r.seen.Revision {
+		return
+	}
+	if k := c.builds.last(r.bundle); k.revision == r.seen.Revision {
+		c.healthy.keep(r.bundle, k)
+	}
+}
+
+// stays tells whether the Bundle has gone back from what its source has.
+func (r *round) stays() bool { return plan.Stays(r.bundle, r.seen.Revision) }
