@@ -19,13 +19,13 @@ func TestWhatDevicesAskFor(t *testing.T) {
 		memory string
 		limits map[k8sv1.ResourceName]string
 	}{
-		"{}":                      {"228Mi", map[k8sv1.ResourceName]string{}},
-		"{tpm: {enabled: false}}": {"228Mi", map[k8sv1.ResourceName]string{}},
-		"{tpm: {}}":               {"236Mi", map[k8sv1.ResourceName]string{}},
-		"{filesystems: [{name: a, virtiofs: {}}, {name: b, virtiofs: {}}]}": {"244Mi", map[k8sv1.ResourceName]string{}},
-		"{autoattachVSOCK: true}": {"228Mi", map[k8sv1.ResourceName]string{"devices.kubevirt.io/vhost-vsock": "1"}},
+		"{}":                      {"244Mi", map[k8sv1.ResourceName]string{}},
+		"{tpm: {enabled: false}}": {"244Mi", map[k8sv1.ResourceName]string{}},
+		"{tpm: {}}":               {"252Mi", map[k8sv1.ResourceName]string{}},
+		"{filesystems: [{name: a, virtiofs: {}}, {name: b, virtiofs: {}}]}": {"260Mi", map[k8sv1.ResourceName]string{}},
+		"{autoattachVSOCK: true}": {"244Mi", map[k8sv1.ResourceName]string{"devices.kubevirt.io/vhost-vsock": "1"}},
 		"{gpus: [{name: a, deviceName: x.y/gpu}, {name: b, deviceName: x.y/gpu}], hostDevices: [{name: c, deviceName: x.y/key}, {name: d, claimName: z}]}": {
-			"1252Mi", map[k8sv1.ResourceName]string{"x.y/gpu": "2", "x.y/key": "1"},
+			"1268Mi", map[k8sv1.ResourceName]string{"x.y/gpu": "2", "x.y/key": "1"},
 		},
 	} {
 		guest := vmi(func(v *v1.VirtualMachineInstance) {

@@ -40,7 +40,7 @@ func TestWhatAPodAsksFor(t *testing.T) {
 	for name, tc := range map[string]podCase{
 		"128 MiB under emulation": {
 			vmi(), emulated,
-			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "228Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "244Mi", "devices.kubevirt.io/tun": "1"},
 			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
 		},
 		"KVM has no translation cache": {
@@ -53,7 +53,7 @@ func TestWhatAPodAsksFor(t *testing.T) {
 				v.Spec.Domain.CPU.Cores = 4
 				v.Spec.Domain.Devices.AutoattachGraphicsDevice = nil
 			}), emulated,
-			map[k8sv1.ResourceName]string{"cpu": "400m", "memory": "244Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"cpu": "400m", "memory": "260Mi", "devices.kubevirt.io/tun": "1"},
 			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
 		},
 		"limits of the VMI": {
@@ -61,20 +61,20 @@ func TestWhatAPodAsksFor(t *testing.T) {
 				v.Spec.Domain.Resources.Limits = k8sv1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("256Mi")}
 				v.Spec.Domain.Devices.Interfaces = nil
 			}), emulated,
-			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "356Mi"},
-			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "356Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "372Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "2", "memory": "372Mi"},
 		},
 		"what only the node's administrator knows": {
 			vmi(func(v *v1.VirtualMachineInstance) {
 				v.Spec.Domain.Resources.Requests = k8sv1.ResourceList{"vendor.example/device": resource.MustParse("2"), "ephemeral-storage": resource.MustParse("1Gi")}
 				v.Spec.Domain.Devices.Interfaces = nil
 			}), emulated,
-			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "228Mi", "vendor.example/device": "2", "ephemeral-storage": "1Gi"},
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "244Mi", "vendor.example/device": "2", "ephemeral-storage": "1Gi"},
 			map[k8sv1.ResourceName]string{"vendor.example/device": "2"},
 		},
 		"overcommitted memory": {
 			vmi(), overcommit,
-			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "180Mi", "devices.kubevirt.io/tun": "1"},
 			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
 		},
 	} {
@@ -92,18 +92,18 @@ func TestWhatAGuestWithPartOfItsNodeAsksFor(t *testing.T) {
 			vmi(alone, pages("2048Ki"), func(v *v1.VirtualMachineInstance) {
 				v.Spec.Domain.Resources.Requests = k8sv1.ResourceList{"memory": resource.MustParse("192Mi")}
 			}), overcommit,
-			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "164Mi", "hugepages-2Mi": "128Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "180Mi", "hugepages-2Mi": "128Mi"},
 			map[k8sv1.ResourceName]string{"hugepages-2Mi": "128Mi"},
 		},
 		"huge pages, memory overcommitted": {
 			vmi(alone, pages("2Mi")), overcommit,
-			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "100Mi", "hugepages-2Mi": "128Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "116Mi", "hugepages-2Mi": "128Mi"},
 			map[k8sv1.ResourceName]string{"hugepages-2Mi": "128Mi"},
 		},
 		"CPUs for itself": {
 			vmi(alone, dedicated), overcommit,
-			map[k8sv1.ResourceName]string{"cpu": "1", "memory": "228Mi"},
-			map[k8sv1.ResourceName]string{"cpu": "1", "memory": "228Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "1", "memory": "244Mi"},
+			map[k8sv1.ResourceName]string{"cpu": "1", "memory": "244Mi"},
 		},
 		"CPUs for itself, for QEMU and for a pool, and huge pages": {
 			vmi(alone, dedicated, pages("1Gi"), func(v *v1.VirtualMachineInstance) {
@@ -114,8 +114,8 @@ func TestWhatAGuestWithPartOfItsNodeAsksFor(t *testing.T) {
 				v.Annotations = map[string]string{v1.EmulatorThreadCompleteToEvenParity: ""}
 				v.Spec.Domain.Resources.OvercommitGuestOverhead = true
 			}), emulated,
-			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "104Mi", "hugepages-1Gi": "2Gi"},
-			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "104Mi", "hugepages-1Gi": "2Gi"},
+			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "120Mi", "hugepages-1Gi": "2Gi"},
+			map[k8sv1.ResourceName]string{"cpu": "6", "memory": "120Mi", "hugepages-1Gi": "2Gi"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { asks(t, tc) })
