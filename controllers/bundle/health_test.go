@@ -18,7 +18,7 @@ func expressions(kind, current, progress, failed string) kustomize.CustomHealthC
 // Expressions say what the health of a kind is.
 func TestExpressionsSayWhatIsHealthy(t *testing.T) {
 	x := start(t)
-	hash := x.repo.Commit("a.yaml", settings("a", "slow"))
+	x.repo.Commit("a.yaml", settings("a", "slow"))
 	x.repo.Commit("s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n")
 	x.bundle.Spec.HealthCheckExprs = []kustomize.CustomHealthCheck{expressions("ConfigMap", "data.value == 'good'", "data.value == 'slow'", "data.value == 'bad'")}
 	x.create(x.bundle)
@@ -30,7 +30,7 @@ func TestExpressionsSayWhatIsHealthy(t *testing.T) {
 	if status != "Unknown" || reason != "WaitingForHealth" || !strings.Contains(message, "ConfigMap "+x.namespace+"/a: in progress, by spec.healthCheckExprs[0]") {
 		t.Errorf("slow: %s %s %s", status, reason, message)
 	}
-	hash = x.repo.Commit("a.yaml", settings("a", "bad"))
+	hash := x.repo.Commit("a.yaml", settings("a", "bad"))
 	x.failed(x.settle(), "HealthCheckFailed", hash, "ConfigMap "+x.namespace+"/a: failed, by spec.healthCheckExprs[0].failed")
 	hash = x.repo.Commit("a.yaml", settings("a", "good"))
 	x.now = x.now.Add(10 * time.Minute)

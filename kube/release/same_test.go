@@ -198,7 +198,7 @@ func (x *released) differs(t *testing.T) int {
 			t.Fatal(err)
 		}
 		next := o.DeepCopy()
-		//nolint:staticcheck // a dry run that answers with the object
+		//lint:ignore SA1019 the answer of the dry run is asked for
 		err := x.admin.Patch(t.Context(), next, client.Apply, client.DryRunAll, client.ForceOwnership, client.FieldOwner("test"))
 		if err != nil {
 			t.Fatal(err)
