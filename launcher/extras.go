@@ -12,6 +12,7 @@ import (
 	"virtstack.io/virtstack/launcher/acpi"
 	"virtstack.io/virtstack/launcher/cpus"
 	"virtstack.io/virtstack/launcher/domain"
+	"virtstack.io/virtstack/launcher/guest"
 	"virtstack.io/virtstack/launcher/metrics"
 )
 
@@ -96,4 +97,13 @@ func load(node string, machine metrics.Guest) ([]byte, error) {
 		return nil, err
 	}
 	return metrics.Report(time.Now(), host, machine)
+}
+
+// dump implements serve.Dumps.
+func (p *preparer) dump(o guest.Order) (guest.DumpFile, error) {
+	f, err := p.disks.Dump(o.Volume, o.File, o.Bytes)
+	if err != nil {
+		return nil, err // not a nil *disk.Dump, which is a file
+	}
+	return f, nil
 }

@@ -162,7 +162,7 @@ func (d doors) serve(ctx context.Context, g *guest.Guest, p *preparer) (finished
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := serve.New(g, p.prepare).Serve(ctx, d.guest); err != nil && ctx.Err() == nil {
+		if err := serve.New(g, p.prepare, p.dump).Serve(ctx, d.guest); err != nil && ctx.Err() == nil {
 			slog.Error("serving the node agent", "error", err)
 		}
 	}()

@@ -80,7 +80,7 @@ func TestOnlyItsOwnVMIIsPrepared(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := fake.Open()
-			s := serve.New(guest.New(d, time.Minute), p.prepare)
+			s := serve.New(guest.New(d, time.Minute), p.prepare, p.dump)
 			_, err = s.SyncVirtualMachine(t.Context(), &guestv1.SyncVirtualMachineRequest{Protocol: guestv1.Protocol, Vmi: request})
 			if tc.code == codes.OK {
 				if err != nil || d.Starts() != 1 {

@@ -45,7 +45,7 @@ func worksTogether(t *testing.T, agent, launcher uint32) {
 	guestv1.Protocol = launcher
 	server := serve.New(g, func(context.Context, *v1.VirtualMachineInstance, *guestv1.SyncVirtualMachineRequest) (serve.Prepared, error) {
 		return serve.Prepared{XML: guestXML}, nil
-	})
+	}, nil)
 	go func() { _ = server.Serve(t.Context(), l) }()
 	guestv1.Protocol = agent
 	from, err := link.Open(func(ctx context.Context) (net.Conn, error) {

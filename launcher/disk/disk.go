@@ -52,7 +52,7 @@ func (d Dirs) Prepare(ctx context.Context, vmi *v1.VirtualMachineInstance) (map[
 		if !volumeName.MatchString(v.Name) {
 			return nil, badName(v.Name, path)
 		}
-		if isShared(vmi, v.Name) {
+		if v.MemoryDump != nil || isShared(vmi, v.Name) {
 			continue
 		}
 		s, err := d.source(ctx, vmi, v, path)

@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 		`{name: "a\nb", emptyDisk: {capacity: 1Gi}}`:                        "spec.volumes[0].name",
 		"{name: " + strings.Repeat("a", 300) + ", emptyDisk: {}}":           "spec.volumes[0].name",
 		"{name: none, emptyDisk: {capacity: 0}}":                            "spec.volumes[0].emptyDisk.capacity",
-		"{name: other, memoryDump: {claimName: c}}":                         "spec.volumes[0]",
+		"{name: other, containerPath: {path: /data}}":                       "spec.volumes[0]",
 		"{name: gone, containerDisk: {image: i}}":                           "spec.volumes[0].containerDisk.image",
 		"{name: seed, cloudInitNoCloud: {userDataBase64: '*'}}":             "spec.volumes[0].cloudInitNoCloud",
 		"{name: seed, cloudInitNoCloud: {secretRef: {name: gone}}}":         "spec.volumes[0].cloudInitNoCloud",

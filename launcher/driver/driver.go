@@ -4,6 +4,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 )
 
@@ -39,6 +40,10 @@ type Driver interface {
 	// Agent asks the agent in the running guest and waits for its answer, for no longer than AgentPatience; ErrNoAgent
 	// is in the error where none is connected. Only AskSystem gives an AgentInfo.
 	Agent(ctx context.Context, call AgentCall) (AgentInfo, error)
+	// Dump writes the running guest's memory to w, as an ELF core, and returns when it is there. The guest's CPUs stand
+	// still meanwhile; its phase stays as it is. When ctx ends or w fails, the dump ends with that error, and the guest
+	// goes on. There is one at a time.
+	Dump(ctx context.Context, w io.Writer) error
 }
 
 // Act is something that a running guest can be asked for.

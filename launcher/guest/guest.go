@@ -35,6 +35,9 @@ type Guest struct {
 	told   bool // to end, by whoever ends the Pod
 	asked  bool // to shut down, by the node agent
 	press  time.Time
+	// stopDump ends the last dump that was asked for; nil: none was.
+	stopDump context.CancelCauseFunc
+
 	report Report
 	news   chan struct{} // closed and replaced with each new report
 }
@@ -50,6 +53,8 @@ type Report struct {
 	Agent *driver.AgentInfo
 	// Credentials is what became of the keys and passwords that the guest is to have; nil: it hasn't been asked yet.
 	Credentials *Credentials
+	// Dump is the last dump of the guest's memory; nil: none was asked for.
+	Dump *Dump
 }
 
 // Credentials tells whether the guest has the keys and passwords that it is to have.
@@ -105,11 +110,13 @@ func (g *Guest) Stop(now time.Time) {
 	}
 	g.told = true
 	g.mu.Unlock()
+	g.endDump(errEnding) // it would hear nothing until that is done
 	g.look()
 }
 
 // PressPower presses the power button once: somebody else keeps the time. It tells whether it had done so before.
 func (g *Guest) PressPower(ctx context.Context) (again bool, err error) {
+	g.endDump(errEnding) // it would hear nothing until that is done
 	if err := g.driver.Act(ctx, driver.PressPower); err != nil {
 		return false, err
 	}
@@ -138,6 +145,7 @@ func (g *Guest) Kill(ctx context.Context, now time.Time) error {
 		g.stop = now
 	}
 	g.mu.Unlock()
+	g.endDump(errEnding)
 	defer g.look()
 	return g.driver.Stop(ctx)
 }

@@ -36,7 +36,7 @@ func FuzzSync(f *testing.F) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	f.Cleanup(func() { slog.SetDefault(logger) })
 	f.Fuzz(func(t *testing.T, vmi []byte, kvm bool) {
-		s := serve.New(guest.New(fake.Open(), time.Minute), convert)
+		s := serve.New(guest.New(fake.Open(), time.Minute), convert, dumps)
 		r := &guestv1.SyncVirtualMachineRequest{Protocol: 1, Vmi: vmi, Node: &guestv1.NodeFacts{Kvm: kvm}}
 		resp, err := s.SyncVirtualMachine(t.Context(), r)
 		if err != nil {

@@ -50,6 +50,7 @@ type Server struct {
 
 	guest    *guest.Guest
 	prepare  Prepare
+	dumps    Dumps
 	devices  chan devices // holds one value
 	protocol uint32       // the newest that is spoken
 }
@@ -60,9 +61,12 @@ type devices struct {
 	nics  []*guestv1.Nic
 }
 
+// Dumps makes the file of a dump on a volume of the guest's.
+type Dumps func(guest.Order) (guest.DumpFile, error)
+
 // New returns a server for a guest.
-func New(g *guest.Guest, prepare Prepare) *Server {
-	s := &Server{guest: g, prepare: prepare, devices: make(chan devices, 1), protocol: guestv1.Protocol}
+func New(g *guest.Guest, prepare Prepare, dumps Dumps) *Server {
+	s := &Server{guest: g, prepare: prepare, dumps: dumps, devices: make(chan devices, 1), protocol: guestv1.Protocol}
 	s.devices <- devices{}
 	return s
 }
@@ -176,7 +180,7 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 	}
 	var err error
 	answer := &guestv1.ActResponse{}
-	switch r.GetAct().(type) {
+	switch act := r.GetAct().(type) {
 	case *guestv1.ActRequest_Shutdown:
 		answer.Again, err = s.guest.PressPower(ctx)
 	case *guestv1.ActRequest_Kill:
@@ -185,6 +189,10 @@ func (s *Server) Act(ctx context.Context, r *guestv1.ActRequest) (*guestv1.ActRe
 		err = s.guest.Pause(ctx)
 	case *guestv1.ActRequest_Unpause:
 		err = s.guest.Resume(ctx)
+	case *guestv1.ActRequest_DumpMemory:
+		err = s.guest.DumpMemory(orderOf(act.DumpMemory), s.dumps)
+	case *guestv1.ActRequest_StopDump:
+		s.guest.StopDump()
 	default:
 		return nil, status.Error(codes.InvalidArgument, "no act, or one that is not known here")
 	}
@@ -211,7 +219,7 @@ func (s *Server) state() *guestv1.State {
 	s.devices <- d
 	state := &guestv1.State{
 		Phase: phases[r.State.Phase], StopReason: reasons[r.State.Why], Machine: r.State.Machine, Disks: d.disks, Nics: d.nics,
-		Message: r.Message, Agent: agentOf(r.Agent), ToldToEnd: r.Told,
+		Message: r.Message, Agent: agentOf(r.Agent), ToldToEnd: r.Told, Dump: dumpOf(r.Dump),
 	}
 	if c := r.Credentials; c != nil {
 		state.Credentials = &guestv1.Credentials{Problem: c.Problem}

@@ -50,7 +50,7 @@ func dial(t *testing.T, d driver.Driver) guestv1.GuestClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = serve.New(g, prepare).Serve(t.Context(), l) }()
+	go func() { _ = serve.New(g, prepare, dumps).Serve(t.Context(), l) }()
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

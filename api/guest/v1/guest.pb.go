@@ -919,7 +919,9 @@ type State struct {
 	// What the agent in the guest says; absent: there is none.
 	Agent *Agent `protobuf:"bytes,40,opt,name=agent,proto3" json:"agent,omitempty"`
 	// The launcher was told to end while its guest ran: whatever ends the guest now, it is not the guest's own wish.
-	ToldToEnd     bool `protobuf:"varint,41,opt,name=told_to_end,json=toldToEnd,proto3" json:"told_to_end,omitempty"`
+	ToldToEnd bool `protobuf:"varint,41,opt,name=told_to_end,json=toldToEnd,proto3" json:"told_to_end,omitempty"`
+	// The last dump of the guest's memory that was asked for; absent: none was.
+	Dump          *Dump `protobuf:"bytes,50,opt,name=dump,proto3" json:"dump,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1024,6 +1026,93 @@ func (x *State) GetToldToEnd() bool {
 	return false
 }
 
+func (x *State) GetDump() *Dump {
+	if x != nil {
+		return x.Dump
+	}
+	return nil
+}
+
+// Dump is a file of the guest's memory.
+type Dump struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Volume and file as in DumpMemory.
+	Volume string `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	File   string `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	// It is being written; the guest's CPUs stand still meanwhile.
+	Running bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	// Why there is none, at most 1 KiB; empty: there is, once it isn't running any more.
+	Problem       string                 `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
+	Ended         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dump) Reset() {
+	*x = Dump{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dump) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dump) ProtoMessage() {}
+
+func (x *Dump) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dump.ProtoReflect.Descriptor instead.
+func (*Dump) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Dump) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *Dump) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *Dump) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *Dump) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *Dump) GetEnded() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
 // Credentials tells whether the guest has the keys and passwords of spec.accessCredentials.
 type Credentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1035,7 +1124,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1136,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1149,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Credentials) GetProblem() string {
@@ -1093,7 +1182,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1194,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1207,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Agent) GetHostname() string {
@@ -1212,7 +1301,7 @@ type AgentInterface struct {
 
 func (x *AgentInterface) Reset() {
 	*x = AgentInterface{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1313,7 @@ func (x *AgentInterface) String() string {
 func (*AgentInterface) ProtoMessage() {}
 
 func (x *AgentInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1326,7 @@ func (x *AgentInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentInterface.ProtoReflect.Descriptor instead.
 func (*AgentInterface) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AgentInterface) GetName() string {
@@ -1277,7 +1366,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1378,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1391,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Nic) GetName() string {
@@ -1346,7 +1435,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1447,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1460,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Disk) GetName() string {
@@ -1397,6 +1486,8 @@ type ActRequest struct {
 	//	*ActRequest_Kill
 	//	*ActRequest_Pause
 	//	*ActRequest_Unpause
+	//	*ActRequest_DumpMemory
+	//	*ActRequest_StopDump
 	Act           isActRequest_Act `protobuf_oneof:"act"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1404,7 +1495,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1507,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1520,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ActRequest) GetProtocol() uint32 {
@@ -1482,6 +1573,24 @@ func (x *ActRequest) GetUnpause() *Unpause {
 	return nil
 }
 
+func (x *ActRequest) GetDumpMemory() *DumpMemory {
+	if x != nil {
+		if x, ok := x.Act.(*ActRequest_DumpMemory); ok {
+			return x.DumpMemory
+		}
+	}
+	return nil
+}
+
+func (x *ActRequest) GetStopDump() *StopDump {
+	if x != nil {
+		if x, ok := x.Act.(*ActRequest_StopDump); ok {
+			return x.StopDump
+		}
+	}
+	return nil
+}
+
 type isActRequest_Act interface {
 	isActRequest_Act()
 }
@@ -1506,6 +1615,16 @@ type ActRequest_Unpause struct {
 	Unpause *Unpause `protobuf:"bytes,11,opt,name=unpause,proto3,oneof"`
 }
 
+type ActRequest_DumpMemory struct {
+	// Write the guest's memory to a file; see State.dump.
+	DumpMemory *DumpMemory `protobuf:"bytes,12,opt,name=dump_memory,json=dumpMemory,proto3,oneof"`
+}
+
+type ActRequest_StopDump struct {
+	// End the dump that runs, without a file.
+	StopDump *StopDump `protobuf:"bytes,13,opt,name=stop_dump,json=stopDump,proto3,oneof"`
+}
+
 func (*ActRequest_Shutdown) isActRequest_Act() {}
 
 func (*ActRequest_Kill) isActRequest_Act() {}
@@ -1513,6 +1632,10 @@ func (*ActRequest_Kill) isActRequest_Act() {}
 func (*ActRequest_Pause) isActRequest_Act() {}
 
 func (*ActRequest_Unpause) isActRequest_Act() {}
+
+func (*ActRequest_DumpMemory) isActRequest_Act() {}
+
+func (*ActRequest_StopDump) isActRequest_Act() {}
 
 type Shutdown struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1522,7 +1645,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1657,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1670,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
 }
 
 type Kill struct {
@@ -1558,7 +1681,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1693,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1706,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
 }
 
 type Pause struct {
@@ -1594,7 +1717,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1729,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1742,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{20}
 }
 
 type Unpause struct {
@@ -1630,7 +1753,7 @@ type Unpause struct {
 
 func (x *Unpause) Reset() {
 	*x = Unpause{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1765,7 @@ func (x *Unpause) String() string {
 func (*Unpause) ProtoMessage() {}
 
 func (x *Unpause) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1778,116 @@ func (x *Unpause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unpause.ProtoReflect.Descriptor instead.
 func (*Unpause) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{20}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{21}
+}
+
+// DumpMemory of a name that was asked for before changes nothing.
+type DumpMemory struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a memoryDump volume of the VMI.
+	Volume string `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`
+	// Name of the new file on it.
+	File string `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	// How long it may take, in seconds.
+	Timeout uint32 `protobuf:"varint,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// How many bytes must be free on the volume.
+	Bytes         uint64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DumpMemory) Reset() {
+	*x = DumpMemory{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DumpMemory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DumpMemory) ProtoMessage() {}
+
+func (x *DumpMemory) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DumpMemory.ProtoReflect.Descriptor instead.
+func (*DumpMemory) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *DumpMemory) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *DumpMemory) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *DumpMemory) GetTimeout() uint32 {
+	if x != nil {
+		return x.Timeout
+	}
+	return 0
+}
+
+func (x *DumpMemory) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type StopDump struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopDump) Reset() {
+	*x = StopDump{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopDump) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopDump) ProtoMessage() {}
+
+func (x *StopDump) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopDump.ProtoReflect.Descriptor instead.
+func (*StopDump) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{23}
 }
 
 type ActResponse struct {
@@ -1668,7 +1900,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1912,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1925,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{21}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ActResponse) GetAgain() bool {
@@ -1778,7 +2010,7 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"*\n" +
 	"\fWatchRequest\x12\x1a\n" +
-	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xfb\x05\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\"\xa9\x06\n" +
 	"\x05State\x125\n" +
 	"\x05phase\x18\x01 \x01(\x0e2\x1f.virtstack.guest.v1.State.PhaseR\x05phase\x12E\n" +
 	"\vstop_reason\x18\x02 \x01(\x0e2$.virtstack.guest.v1.State.StopReasonR\n" +
@@ -1791,7 +2023,8 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	" \x03(\v2\x17.virtstack.guest.v1.NicR\x04nics\x12A\n" +
 	"\vcredentials\x18\x1e \x01(\v2\x1f.virtstack.guest.v1.CredentialsR\vcredentials\x12/\n" +
 	"\x05agent\x18( \x01(\v2\x19.virtstack.guest.v1.AgentR\x05agent\x12\x1e\n" +
-	"\vtold_to_end\x18) \x01(\bR\ttoldToEnd\"\x86\x01\n" +
+	"\vtold_to_end\x18) \x01(\bR\ttoldToEnd\x12,\n" +
+	"\x04dump\x182 \x01(\v2\x18.virtstack.guest.v1.DumpR\x04dump\"\x86\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11PHASE_NOT_STARTED\x10\x01\x12\x11\n" +
@@ -1805,7 +2038,13 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\x14STOP_REASON_SHUTDOWN\x10\x01\x12\x19\n" +
 	"\x15STOP_REASON_DESTROYED\x10\x02\x12\x17\n" +
 	"\x13STOP_REASON_CRASHED\x10\x03\x12\x16\n" +
-	"\x12STOP_REASON_FAILED\x10\x04\"'\n" +
+	"\x12STOP_REASON_FAILED\x10\x04\"\x98\x01\n" +
+	"\x04Dump\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\bR\arunning\x12\x18\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\x120\n" +
+	"\x05ended\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\"'\n" +
 	"\vCredentials\x12\x18\n" +
 	"\aproblem\x18\x01 \x01(\tR\aproblem\"\x87\x03\n" +
 	"\x05Agent\x12\x1a\n" +
@@ -1836,7 +2075,7 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\tlink_down\x18\x04 \x01(\bR\blinkDown\"2\n" +
 	"\x04Disk\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06target\x18\x02 \x01(\tR\x06target\"\x87\x02\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\"\x87\x03\n" +
 	"\n" +
 	"ActRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12:\n" +
@@ -1844,13 +2083,24 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\x04kill\x18\x03 \x01(\v2\x18.virtstack.guest.v1.KillH\x00R\x04kill\x121\n" +
 	"\x05pause\x18\n" +
 	" \x01(\v2\x19.virtstack.guest.v1.PauseH\x00R\x05pause\x127\n" +
-	"\aunpause\x18\v \x01(\v2\x1b.virtstack.guest.v1.UnpauseH\x00R\aunpauseB\x05\n" +
+	"\aunpause\x18\v \x01(\v2\x1b.virtstack.guest.v1.UnpauseH\x00R\aunpause\x12A\n" +
+	"\vdump_memory\x18\f \x01(\v2\x1e.virtstack.guest.v1.DumpMemoryH\x00R\n" +
+	"dumpMemory\x12;\n" +
+	"\tstop_dump\x18\r \x01(\v2\x1c.virtstack.guest.v1.StopDumpH\x00R\bstopDumpB\x05\n" +
 	"\x03act\"\n" +
 	"\n" +
 	"\bShutdown\"\x06\n" +
 	"\x04Kill\"\a\n" +
 	"\x05Pause\"\t\n" +
-	"\aUnpause\"#\n" +
+	"\aUnpause\"h\n" +
+	"\n" +
+	"DumpMemory\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x18\n" +
+	"\atimeout\x18\x03 \x01(\rR\atimeout\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\"\n" +
+	"\n" +
+	"\bStopDump\"#\n" +
 	"\vActResponse\x12\x14\n" +
 	"\x05again\x18\x01 \x01(\bR\x05again2\x8c\x02\n" +
 	"\x05Guest\x12s\n" +
@@ -1871,7 +2121,7 @@ func file_api_guest_v1_guest_proto_rawDescGZIP() []byte {
 }
 
 var file_api_guest_v1_guest_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_api_guest_v1_guest_proto_goTypes = []any{
 	(State_Phase)(0),                   // 0: virtstack.guest.v1.State.Phase
 	(State_StopReason)(0),              // 1: virtstack.guest.v1.State.StopReason
@@ -1886,55 +2136,62 @@ var file_api_guest_v1_guest_proto_goTypes = []any{
 	(*DhcpOptions)(nil),                // 10: virtstack.guest.v1.DhcpOptions
 	(*WatchRequest)(nil),               // 11: virtstack.guest.v1.WatchRequest
 	(*State)(nil),                      // 12: virtstack.guest.v1.State
-	(*Credentials)(nil),                // 13: virtstack.guest.v1.Credentials
-	(*Agent)(nil),                      // 14: virtstack.guest.v1.Agent
-	(*AgentInterface)(nil),             // 15: virtstack.guest.v1.AgentInterface
-	(*Nic)(nil),                        // 16: virtstack.guest.v1.Nic
-	(*Disk)(nil),                       // 17: virtstack.guest.v1.Disk
-	(*ActRequest)(nil),                 // 18: virtstack.guest.v1.ActRequest
-	(*Shutdown)(nil),                   // 19: virtstack.guest.v1.Shutdown
-	(*Kill)(nil),                       // 20: virtstack.guest.v1.Kill
-	(*Pause)(nil),                      // 21: virtstack.guest.v1.Pause
-	(*Unpause)(nil),                    // 22: virtstack.guest.v1.Unpause
-	(*ActResponse)(nil),                // 23: virtstack.guest.v1.ActResponse
-	nil,                                // 24: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	nil,                                // 25: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
-	(*timestamppb.Timestamp)(nil),      // 26: google.protobuf.Timestamp
+	(*Dump)(nil),                       // 13: virtstack.guest.v1.Dump
+	(*Credentials)(nil),                // 14: virtstack.guest.v1.Credentials
+	(*Agent)(nil),                      // 15: virtstack.guest.v1.Agent
+	(*AgentInterface)(nil),             // 16: virtstack.guest.v1.AgentInterface
+	(*Nic)(nil),                        // 17: virtstack.guest.v1.Nic
+	(*Disk)(nil),                       // 18: virtstack.guest.v1.Disk
+	(*ActRequest)(nil),                 // 19: virtstack.guest.v1.ActRequest
+	(*Shutdown)(nil),                   // 20: virtstack.guest.v1.Shutdown
+	(*Kill)(nil),                       // 21: virtstack.guest.v1.Kill
+	(*Pause)(nil),                      // 22: virtstack.guest.v1.Pause
+	(*Unpause)(nil),                    // 23: virtstack.guest.v1.Unpause
+	(*DumpMemory)(nil),                 // 24: virtstack.guest.v1.DumpMemory
+	(*StopDump)(nil),                   // 25: virtstack.guest.v1.StopDump
+	(*ActResponse)(nil),                // 26: virtstack.guest.v1.ActResponse
+	nil,                                // 27: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	nil,                                // 28: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	(*timestamppb.Timestamp)(nil),      // 29: google.protobuf.Timestamp
 }
 var file_api_guest_v1_guest_proto_depIdxs = []int32{
 	4,  // 0: virtstack.guest.v1.SyncVirtualMachineRequest.node:type_name -> virtstack.guest.v1.NodeFacts
 	6,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
 	12, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
-	24, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	27, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
 	5,  // 4: virtstack.guest.v1.NodeFacts.smbios:type_name -> virtstack.guest.v1.Smbios
 	8,  // 5: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
 	7,  // 6: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
 	9,  // 7: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
 	10, // 8: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
-	25, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	28, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
 	0,  // 10: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
 	1,  // 11: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
-	26, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
-	17, // 13: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
-	16, // 14: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
-	13, // 15: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
-	14, // 16: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
-	15, // 17: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
-	19, // 18: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
-	20, // 19: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
-	21, // 20: virtstack.guest.v1.ActRequest.pause:type_name -> virtstack.guest.v1.Pause
-	22, // 21: virtstack.guest.v1.ActRequest.unpause:type_name -> virtstack.guest.v1.Unpause
-	2,  // 22: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
-	11, // 23: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
-	18, // 24: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
-	3,  // 25: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
-	12, // 26: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
-	23, // 27: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
-	25, // [25:28] is the sub-list for method output_type
-	22, // [22:25] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	29, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
+	18, // 13: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
+	17, // 14: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
+	14, // 15: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
+	15, // 16: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
+	13, // 17: virtstack.guest.v1.State.dump:type_name -> virtstack.guest.v1.Dump
+	29, // 18: virtstack.guest.v1.Dump.ended:type_name -> google.protobuf.Timestamp
+	16, // 19: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
+	20, // 20: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
+	21, // 21: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
+	22, // 22: virtstack.guest.v1.ActRequest.pause:type_name -> virtstack.guest.v1.Pause
+	23, // 23: virtstack.guest.v1.ActRequest.unpause:type_name -> virtstack.guest.v1.Unpause
+	24, // 24: virtstack.guest.v1.ActRequest.dump_memory:type_name -> virtstack.guest.v1.DumpMemory
+	25, // 25: virtstack.guest.v1.ActRequest.stop_dump:type_name -> virtstack.guest.v1.StopDump
+	2,  // 26: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
+	11, // 27: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
+	19, // 28: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
+	3,  // 29: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
+	12, // 30: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
+	26, // 31: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
+	29, // [29:32] is the sub-list for method output_type
+	26, // [26:29] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_api_guest_v1_guest_proto_init() }
@@ -1943,11 +2200,13 @@ func file_api_guest_v1_guest_proto_init() {
 		return
 	}
 	file_api_guest_v1_guest_proto_msgTypes[2].OneofWrappers = []any{}
-	file_api_guest_v1_guest_proto_msgTypes[16].OneofWrappers = []any{
+	file_api_guest_v1_guest_proto_msgTypes[17].OneofWrappers = []any{
 		(*ActRequest_Shutdown)(nil),
 		(*ActRequest_Kill)(nil),
 		(*ActRequest_Pause)(nil),
 		(*ActRequest_Unpause)(nil),
+		(*ActRequest_DumpMemory)(nil),
+		(*ActRequest_StopDump)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1955,7 +2214,7 @@ func file_api_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_guest_v1_guest_proto_rawDesc), len(file_api_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -59,6 +59,10 @@ func Run(t *testing.T, open func(*testing.T) Driver) {
 		"a guest with CPUs for itself":      ownCPUs,
 		"a guest with NUMA cells":           ownNUMA,
 		"a guest with a licence":            licensed,
+		"a guest's memory":                  dumps,
+		"a memory dump that fails":          dumpFails,
+		"a memory dump that takes too long": dumpIsCancelled,
+		"a paused guest's memory":           dumpsPaused,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

@@ -29,6 +29,7 @@ type Options struct {
 
 // Driver is a driver.Driver on a libvirtd that it started.
 type Driver struct {
+	dir    string
 	daemon *daemon
 	conn   *libvirtgo.Connect
 	events chan struct{}
@@ -51,7 +52,7 @@ func Open(ctx context.Context, o Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{daemon: daemon, events: make(chan struct{}, 1)}
+	d := &Driver{dir: o.Dir, daemon: daemon, events: make(chan struct{}, 1)}
 	if d.conn, err = daemon.connect(ctx); err != nil {
 		daemon.stop()
 		return nil, err
@@ -128,7 +129,12 @@ func (d *Driver) State(context.Context) (driver.State, error) {
 // phase reads libvirt's state. A guest that is off and whose reason is not known never ran.
 func phase(state libvirtgo.DomainState, reason int) (driver.Phase, driver.Why) {
 	switch state {
-	case libvirtgo.DOMAIN_PAUSED, libvirtgo.DOMAIN_PMSUSPENDED:
+	case libvirtgo.DOMAIN_PAUSED:
+		if libvirtgo.DomainPausedReason(reason) == libvirtgo.DOMAIN_PAUSED_DUMP {
+			return driver.Running, driver.NotEnded // it goes on by itself
+		}
+		return driver.Paused, driver.NotEnded
+	case libvirtgo.DOMAIN_PMSUSPENDED:
 		return driver.Paused, driver.NotEnded
 	case libvirtgo.DOMAIN_SHUTDOWN:
 		return driver.ShuttingDown, driver.NotEnded
