@@ -54,7 +54,13 @@ func (c *Controller) do(ctx context.Context, vm *v1.VirtualMachine, a plan.Actio
 	case plan.DropOverride:
 		return c.dropOverride(ctx, vm)
 	case plan.SetRequests:
-		return c.setRequests(ctx, vm, a.Requests)
+		return c.setRequests(ctx, vm, map[string]any{"stateChangeRequests": a.Requests})
+	case plan.SetDump:
+		return c.setRequests(ctx, vm, map[string]any{"memoryDumpRequest": a.Request})
+	case plan.AskDump:
+		return c.failing(vm, "MemoryDumpError", "MemoryDump", c.askDump(ctx, a))
+	case plan.NameDump:
+		return c.failing(vm, "MemoryDumpError", "MemoryDump", c.nameDump(ctx, vm, a))
 	}
 	return fmt.Errorf("no way to do %T", a)
 }
@@ -115,11 +121,11 @@ func (c *Controller) dropOverride(ctx context.Context, vm *v1.VirtualMachine) er
 	return nil
 }
 
-// setRequests replaces the requests, unless one was added since they were seen.
-func (c *Controller) setRequests(ctx context.Context, vm *v1.VirtualMachine, left []v1.VirtualMachineStateChangeRequest) error {
+// setRequests replaces requests in a VM's status, unless some were added since they were seen.
+func (c *Controller) setRequests(ctx context.Context, vm *v1.VirtualMachine, status map[string]any) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": vm.UID, "resourceVersion": vm.ResourceVersion},
-		"status":   map[string]any{"stateChangeRequests": left},
+		"status":   status,
 	})
 	if err != nil {
 		return err

@@ -115,8 +115,9 @@ func For(now time.Time, s Seen) Plan {
 		return finish(now, s, failure, Plan{Actions: []Action{SetRequests{s.VM, left}}})
 	}
 	p := act(now, s, failure)
-	p.Actions = slices.Concat(spoken(now, s), stores(s), p.Actions)
-	p.Recheck = earliest(p.Recheck, lifecycle.ForgetsAt(s.VM))
+	dumps, at := dump(now, s)
+	p.Actions = slices.Concat(dumps, spoken(now, s), stores(s), p.Actions)
+	p.Recheck = earliest(earliest(p.Recheck, at), lifecycle.ForgetsAt(s.VM))
 	if o := override.Active(now, s.VM); o != nil {
 		p.Recheck = earliest(p.Recheck, o.Until)
 	}
