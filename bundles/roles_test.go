@@ -53,6 +53,7 @@ var subresourceRoles = []struct{ resource, verb, roles string }{
 	{"virtualmachines/addvolume", "update", "admin edit"},
 	{"virtualmachines/removevolume", "update", "admin edit"},
 	{"virtualmachines/memorydump", "update", "admin edit"},
+	{"virtualmachines/removememorydump", "update", "admin edit"},
 	{"virtualmachines/evacuate/cancel", "update", "admin edit"},
 	{"virtualmachines/migrate", "update", "migrate"},
 }

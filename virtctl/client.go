@@ -123,6 +123,15 @@ func (c *client) get(ctx context.Context, into any, path ...string) error {
 	return json.Unmarshal(raw, into)
 }
 
+// create makes an object at the path of its kind.
+func (c *client) create(ctx context.Context, object any, path ...string) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return c.rest.Post().AbsPath(path...).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+}
+
 func path(base, namespace string, rest ...string) []string {
 	return append([]string{base, "namespaces", namespace}, rest...)
 }

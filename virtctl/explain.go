@@ -68,7 +68,7 @@ func (e *environment) verbError(ctx context.Context, c *client, t target, verb s
 	if line := fromGit(api.Status()); line != "" {
 		return hinted(err, "%s\nOr set it aside for a while, spec left alone:\n  %s %s %s -n %s --override --for 2h --reason \"...\"", line, e.name, verb, t.name, t.namespace)
 	}
-	if apierrors.IsNotFound(err) && api.Status().Details.Name == t.name {
+	if d := api.Status().Details; apierrors.IsNotFound(err) && d.Name == t.name && strings.HasPrefix(d.Kind, "virtualmachine") {
 		return e.notFound(ctx, c, t, api.Status().Details.Kind, err)
 	}
 	if !apierrors.IsConflict(err) || verb == "start" || t.kind == kindVMI {

@@ -124,7 +124,7 @@ func of(ns string, r Route) string {
 
 // nothing is what a route answers where there is no VM, and none in the request.
 func nothing(r Route) int {
-	if r.ofNamespace() {
+	if r.ofNamespace() || r.Subresource == "memorydump" {
 		return 400
 	}
 	return 404

@@ -32,6 +32,7 @@ var rights = map[string]string{
 	"update virtualmachines/restart":                  "ea",
 	"update virtualmachines/addvolume":                "ea",
 	"update virtualmachines/memorydump":               "ea",
+	"update virtualmachines/removememorydump":         "ea",
 	"update virtualmachines/migrate":                  "",
 	"update virtualmachines/evacuate/cancel":          "ea",
 	"update virtualmachineinstances/sev/setupsession": "ea",

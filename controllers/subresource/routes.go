@@ -38,6 +38,8 @@ var Routes = []Route{
 	{"virtualmachines", "start", http.MethodPut, decided(plan.Start, func(o v1.StartOptions) []string { return o.DryRun }, overrideOf)},
 	{"virtualmachines", "stop", http.MethodPut, decided(plan.Stop, func(o v1.StopOptions) []string { return o.DryRun }, overrideOf)},
 	{"virtualmachines", "restart", http.MethodPut, decided(plan.Restart, func(o v1.RestartOptions) []string { return o.DryRun }, noOverride)},
+	{"virtualmachines", "memorydump", http.MethodPut, (*Server).memoryDump},
+	{"virtualmachines", "removememorydump", http.MethodPut, (*Server).removeMemoryDump},
 	{"virtualmachines", "expand-spec", http.MethodGet, (*Server).expandSpec},
 	{"expand-vm-spec", "", http.MethodPut, (*Server).expandVMSpec},
 }

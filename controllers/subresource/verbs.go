@@ -132,6 +132,8 @@ func (s *Server) act(ctx context.Context, action plan.Action, dryRun []string) e
 		return s.startHalted(ctx, a, dryRun)
 	case plan.RetryNow:
 		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
+	case plan.RequestDump:
+		return s.patchStatus(ctx, a.VM, a.Patch(), dryRun)
 	case plan.SetGrace:
 		return changed(s.Kube.Patch(ctx, a.VMI.DeepCopy(), client.RawPatch(types.JSONPatchType, a.Patch()), patchOptions(dryRun)))
 	case plan.SetOverride:
