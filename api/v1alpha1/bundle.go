@@ -105,6 +105,11 @@ type BundleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s, such as 30s or 5m"
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 
+	// Receiver takes requests of a Git server to look at the source at once, at path /hook/<namespace>/<name> of Service
+	// virt-bundles-receiver. Absent: it is looked at after every interval only.
+	// +optional
+	Receiver *BundleReceiver `json:"receiver,omitempty"`
+
 	// Suspend stops fetching and applying; what is applied stays.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

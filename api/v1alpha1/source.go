@@ -189,3 +189,28 @@ type SourceReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 }
+
+// ReceiverType says how a Git server shows that it knows the token.
+//
+// +kubebuilder:validation:Enum=github;gitlab;gitea;generic-hmac
+type ReceiverType string
+
+const (
+	// ReceiverGitHub signs the body: header X-Hub-Signature-256.
+	ReceiverGitHub ReceiverType = "github"
+	// ReceiverGitLab sends the token: header X-Gitlab-Token.
+	ReceiverGitLab ReceiverType = "gitlab"
+	// ReceiverGitea signs the body: header X-Gitea-Signature. Forgejo does the same.
+	ReceiverGitea ReceiverType = "gitea"
+	// ReceiverGeneric signs the body: header X-Signature, sha256=<hex> or sha512=<hex>.
+	ReceiverGeneric ReceiverType = "generic-hmac"
+)
+
+// BundleReceiver lets a Git server ask for a look at the source. It can ask for nothing else.
+type BundleReceiver struct {
+	// Type says how the server shows that it knows the token.
+	Type ReceiverType `json:"type"`
+
+	// SecretRef names a Secret in the Bundle's namespace with key token, of at least 16 bytes.
+	SecretRef LocalObjectReference `json:"secretRef"`
+}

@@ -65,6 +65,7 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 	}
 	c.settle(now, r, p)
 	c.remember(r, p.Status)
+	p.Status = plan.Receiving(now, b, p.Status, r.deaf)
 	if err := c.say(ctx, b, p.Status); err != nil {
 		return time.Time{}, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/controllers/bundle/receiver"
 	"virtstack.io/virtstack/gitops/build"
 	"virtstack.io/virtstack/kube/release"
 	"virtstack.io/virtstack/machine/names"
@@ -31,8 +32,9 @@ type round struct {
 	releaser  *release.Releaser
 	objects   []build.Object
 	changes   release.Changes
-	anywhere  bool // the source may be in another namespace
-	powerless bool // the account has lost the rights to what was applied
+	anywhere  bool  // the source may be in another namespace
+	deaf      error // why no webhook is taken
+	powerless bool  // the account has lost the rights to what was applied
 }
 
 // observe takes no longer than the Bundle's timeout, which leaves time to act on it and to say what it came to.
@@ -51,6 +53,9 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle, now time.T
 	}
 	if !slices.Contains(b.Finalizers, v1alpha1.BundleFinalizer) {
 		return r, nil // nothing else is done before it is held
+	}
+	if b.Spec.Receiver != nil {
+		_, r.deaf = receiver.Read(ctx, as, b)
 	}
 	if len(b.Spec.DependsOn) > 0 {
 		var all v1alpha1.BundleList

@@ -2,7 +2,9 @@ package bundle
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"time"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -11,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/controllers/bundle/receiver"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/loop"
 	"virtstack.io/virtstack/kube/process"
@@ -25,10 +29,14 @@ import (
 const workers = 4
 
 // options are the component's own flags.
-type options struct{ sameNamespace bool }
+type options struct {
+	sameNamespace bool
+	receiver      string
+}
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.sameNamespace, "no-cross-namespace-refs", true, "refuse a source in another namespace than the Bundle's")
+	fs.StringVar(&o.receiver, "receiver-bind-address", ":9292", "address of the webhook receiver; 0 turns it off")
 }
 
 // Process is virt-bundles.
@@ -64,7 +72,19 @@ func (o *options) setup(_ context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	return mgr.Add(&watcher{mgr, made, mgr.GetClient(), lookForFlux})
+	return errors.Join(mgr.Add(&watcher{mgr, made, mgr.GetClient(), lookForFlux}), o.receive(mgr, c))
+}
+
+// receive serves webhooks, in every replica: they end in an annotation that the leader sees.
+func (o *options) receive(mgr ctrl.Manager, c *Controller) error {
+	if o.receiver == "" || o.receiver == "0" {
+		return nil
+	}
+	r := &receiver.Receiver{
+		Bundles: mgr.GetClient(), Write: mgr.GetClient(), Annotation: plan.RequestedAt, Now: time.Now,
+		As: func(b *v1alpha1.Bundle) (client.Client, error) { return c.as(b.Namespace, accountOf(b)) },
+	}
+	return mgr.Add(&manager.Server{Name: "receiver", Server: r.Server(o.receiver)})
 }
 
 // changed lets through what a user does; the controller's own status writes bring no round.

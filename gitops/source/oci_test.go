@@ -2,7 +2,9 @@ package source_test
 
 import (
 	"encoding/base64"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -120,4 +122,16 @@ func TestALayerIsBounded(t *testing.T) {
 	}
 	o.Limits.Bytes = 100
 	refuses(t, o, source.ErrRefused, "more than 100 bytes")
+}
+
+// Lists of tags and manifests are kept in memory: a registry that doesn't end with them is refused.
+func TestARegistryThatTalksTooMuch(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if strings.HasSuffix(q.URL.Path, "/tags/list") {
+			_, _ = io.WriteString(w, `{"name": "team/vms", "tags": ["`+strings.Repeat(`1.0.0", "`, 2<<20)+`"]}`)
+		}
+	}))
+	t.Cleanup(s.Close)
+	o := source.OCI{URL: "oci://" + strings.TrimPrefix(s.URL, "http://") + "/team/vms", Ref: source.OCIRef{SemVer: "1.x"}, Insecure: true, Limits: source.DefaultLimits}
+	refuses(t, o, source.ErrRefused, "more than 8388608 bytes")
 }

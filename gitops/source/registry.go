@@ -18,6 +18,9 @@ import (
 // keyDocker is the key of a pull secret.
 const keyDocker = ".dockerconfigjson"
 
+// talk is how much a registry may say beside layers, in bytes: lists of tags, manifests and tokens are kept in memory.
+const talk = 8 << 20
+
 // options are how a registry is spoken to.
 func (o OCI) options(ctx context.Context, of name.Repository, left *budget) ([]remote.Option, error) {
 	login, err := o.login(of)
@@ -35,7 +38,7 @@ func (o OCI) options(ctx context.Context, of name.Repository, left *budget) ([]r
 	wire.TLSClientConfig = tls
 	return []remote.Option{
 		remote.WithContext(ctx), remote.WithAuth(login), remote.WithUserAgent("virt-bundles"), remote.WithJobs(1),
-		remote.WithTransport(careful{wire, left, o.Insecure, o.Credentials != nil}),
+		remote.WithTransport(careful{wire, left, &budget{limits: Limits{Bytes: talk}}, o.Insecure, o.Credentials != nil}),
 	}, nil
 }
 
@@ -79,7 +82,7 @@ func covers(login string, of name.Repository) bool {
 // careful counts what servers send, and speaks plain http only where it is allowed, and never with credentials.
 type careful struct {
 	next               http.RoundTripper
-	left               *budget
+	layers, talk       *budget
 	insecure, loggedIn bool
 }
 
@@ -95,8 +98,20 @@ func (c careful) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = boundedBody{answer.Body, c.left}
+	left := c.talk
+	if strings.Contains(begun(q).URL.Path, "/blobs/") {
+		left = c.layers
+	}
+	answer.Body = boundedBody{answer.Body, left}
 	return answer, nil
+}
+
+// begun returns the request that was redirected until it became this one.
+func begun(q *http.Request) *http.Request {
+	for q.Response != nil && q.Response.Request != nil {
+		q = q.Response.Request
+	}
+	return q
 }
 
 type boundedBody struct {
