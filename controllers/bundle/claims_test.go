@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -247,6 +249,45 @@ func TestATakenOverObjectIsLeft(t *testing.T) {
 	}
 	y.now = y.now.Add(time.Minute)
 	y.ready(y.settle(), "main@sha1:"+hash)
+}
+
+// What is there already, and no Git tool's, is taken over: the Bundle writes what the commit says, and an event names the
+// object, once. What the Bundle has made itself is nothing to tell, also where somebody took its labels off.
+func TestWhatWasNobodysIsTakenOver(t *testing.T) {
+	x := start(t)
+	x.as("kubectl", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {value: theirs}}")
+	x.repo.Commit("a.yaml", settings("a", "ours"))
+	hash := x.repo.Commit("b.yaml", settings("b", "ours"))
+	x.create(x.bundle)
+	x.ready(x.settle(), "main@sha1:"+hash)
+	x.holds("a", "ours")
+	if said := x.said("TakenOver"); len(said) != 1 || !strings.Contains(said[0], "ConfigMap "+x.namespace+"/a") || strings.Contains(said[0], x.namespace+"/b") {
+		t.Errorf("events: %v", said)
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
+	for _, name := range []string{"a", "b"} {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: x.namespace, Name: name}}
+		if err := x.Client.Patch(t.Context(), m, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.now = x.now.Add(10 * time.Minute)
+	x.ready(x.settle(), "main@sha1:"+hash)
+	x.holds("a", "ours")
+	if said := x.said("TakenOver"); len(said) != 0 {
+		t.Errorf("events of drift: %v", said)
+	}
+}
+
+// said takes the events so far and returns those with a reason.
+func (x *tenant) said(reason string) []string {
+	var all []string
+	for recorder := x.controller.events.(*events.FakeRecorder); len(recorder.Events) > 0; {
+		if one := <-recorder.Events; strings.Contains(one, " "+reason+" ") {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // as applies a manifest in the tenant's namespace as another field manager does.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +23,12 @@ import (
 	"virtstack.io/virtstack/kube/release"
 )
 
-// fieldManager owns what Bundles apply, and their status.
-const fieldManager = "virt-bundles"
+// fieldManager owns what Bundles apply, and their status. holder owns a Bundle's finalizer: of a Bundle that another has
+// applied, fieldManager's next apply of metadata would drop the spec.
+const (
+	fieldManager = "virt-bundles"
+	holder       = "virt-bundles-finalizer"
+)
 
 // Controller brings about what a Bundle asks for.
 type Controller struct {
@@ -108,7 +113,8 @@ func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) e
 func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 	switch a := a.(type) {
 	case plan.Hold:
-		return c.status.Metadata(ctx, r.bundle, apply.Metadata{Finalizers: []string{v1alpha1.BundleFinalizer}})
+		own := apply.Applier{Client: c.client, Manager: holder}
+		return own.Metadata(ctx, r.bundle, apply.Metadata{Finalizers: []string{v1alpha1.BundleFinalizer}})
 	case plan.Release:
 		if len(a.Behind) > 0 {
 			c.events.Eventf(r.bundle, nil, corev1.EventTypeWarning, "LeftBehind", "Remove", "could not be removed in time: %s", note.Of(plan.Remove{Objects: a.Behind}))
@@ -118,7 +124,9 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		}
 		return client.IgnoreNotFound(c.status.Release(ctx, r.bundle, v1alpha1.BundleFinalizer))
 	case plan.Apply:
-		if err := r.releaser.Apply(ctx, r.changes); err != nil {
+		err := r.releaser.Apply(ctx, r.changes)
+		c.tellTaken(r)
+		if err != nil {
 			return err
 		}
 		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s", note.Of(a))
@@ -133,6 +141,17 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "Removed", "Remove", "%s", note.Of(a))
 	}
 	return nil
+}
+
+// tellTaken makes an event of what was there before the Bundle, and nobody's, and is the Bundle's now.
+func (c *Controller) tellTaken(r *round) {
+	var all []string
+	for _, ref := range r.releaser.TakenOver() {
+		all = append(all, ref.String())
+	}
+	if len(all) > 0 {
+		c.events.Eventf(r.bundle, nil, corev1.EventTypeNormal, "TakenOver", "Apply", "%s", note.Of("there before, and no Bundle's or other Git tool's: "+strings.Join(all, ", ")))
+	}
 }
 
 // removal marks an error of a removal.

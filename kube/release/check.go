@@ -188,7 +188,7 @@ func (r *Releaser) check(ctx context.Context, known *looked, o *unstructured.Uns
 		return result{err: cause(err)}
 	}
 	if live != nil {
-		if err := r.untaken(ctx, o); err != nil {
+		if _, err := r.untaken(ctx, o); err != nil {
 			return result{err: err}
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,17 +96,32 @@ func (r *Releaser) mine(live client.Object) bool {
 	return !taken && r.owner.of(live) == r.owner
 }
 
-// untaken reads an object with its managed fields, which a diff leaves out, and returns free's answer; nil if there is none.
-func (r *Releaser) untaken(ctx context.Context, o *unstructured.Unstructured) error {
+// untaken reads an object with its managed fields, which a diff leaves out; nil: there is none. The error is free's answer.
+func (r *Releaser) untaken(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := RefOf(o).Empty()
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(o), live)
-	if err == nil {
-		err = r.free(ctx, live)
-	}
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
+		return nil, nil
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return live, r.free(ctx, live)
+}
+
+// strange tells whether an object was made without the owner: it has other labels than the owner's, and either they are
+// of another owner or nothing of it was written as the owner writes.
+func (r *Releaser) strange(live *unstructured.Unstructured) bool {
+	has := r.owner.of(live)
+	ours := func(f metav1.ManagedFieldsEntry) bool { return f.Manager == r.manager }
+	return has != r.owner && (has.Name != "" || !slices.ContainsFunc(live.GetManagedFields(), ours))
+}
+
+// TakenOver returns what was there, and not the owner's, before it was written: nobody claimed it.
+func (r *Releaser) TakenOver() []Ref {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return Sorted(r.taken)
 }
 
 // taking are locks on objects by their IDs: who is to own an object is asked and written as one, so that of two owners
@@ -118,8 +135,15 @@ func (r *Releaser) take(ctx context.Context, o *unstructured.Unstructured) error
 	lock := &taking[id.Sum32()%uint32(len(taking))]
 	lock.Lock()
 	defer lock.Unlock()
-	if err := r.untaken(ctx, o); err != nil {
+	live, err := r.untaken(ctx, o)
+	if err != nil {
 		return err
 	}
-	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.ForceOwnership, client.FieldOwner(r.manager))
+	if err == nil && live != nil && r.strange(live) {
+		r.lock.Lock()
+		defer r.lock.Unlock()
+		r.taken = append(r.taken, RefOf(o))
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fluxcd/cli-utils/pkg/object"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,6 +45,9 @@ type Releaser struct {
 	client  client.Client
 	manager string
 	owner   Owner
+
+	lock  sync.Mutex
+	taken []Ref
 }
 
 // New returns a Releaser.
