@@ -65,7 +65,7 @@ func TestABundleOverSSH(t *testing.T) {
 	x.quiet("ssh")
 }
 
-// Nothing of a commit that nobody has signed who may is applied; what was applied stands. A key that is taken away
+// Nothing of a commit that nobody has signed who may is applied, wherever it came from (threat G3); what was applied stands. A key that is taken away
 // counts at once, though the commit is the same.
 func TestOnlySignedCommitsAreApplied(t *testing.T) {
 	for _, kind := range []string{"Secret", "ConfigMap"} {

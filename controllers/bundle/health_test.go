@@ -49,7 +49,7 @@ func TestExpressionsSayWhatIsHealthy(t *testing.T) {
 		s.HealthCheckExprs = []kustomize.CustomHealthCheck{expressions("ConfigMap", "true", "", ""), expressions("ConfigMap", "false", "", "")}
 	})
 	x.failed(x.settle(), "HealthCheckInvalid", "spec.healthCheckExprs[1]: ConfigMap has expressions already")
-	// G10: what takes too long is cut off, and holds nobody up.
+	// What takes too long is cut off, and holds nobody up (threat G10).
 	x.change(func(s *v1alpha1.BundleSpec) {
 		all := "[0,1,2,3,4,5,6,7,8,9]"
 		loop := "true"

@@ -65,6 +65,7 @@ func (x *tenant) requested() string {
 	return b.Annotations[plan.RequestedAt]
 }
 
+// A webhook makes a Bundle look, whatever its body says: what is applied is what the source has (threat G6).
 func TestWebhooks(t *testing.T) {
 	x := start(t)
 	hash := x.repo.Commit("a.yaml", settings("a", "one"))
@@ -89,7 +90,11 @@ func TestWebhooks(t *testing.T) {
 	if status, _, message := condition(x.settle(), "Receiving"); status != metav1.ConditionTrue || !strings.Contains(message, "/hook/"+x.namespace+"/apps") {
 		t.Errorf("Receiving is %s: %s", status, message)
 	}
-	if status, answer, _ := post(t, hook, `{"ref": "x"}`, hookToken); status != http.StatusAccepted || answer != "" {
+	x.repo.Git("checkout", "-q", "-b", "evil")
+	evil := x.repo.Commit("a.yaml", settings("a", "evil"))
+	x.repo.Git("checkout", "-q", "main")
+	body := `{"ref": "refs/heads/evil", "after": "` + evil + `"}`
+	if status, answer, _ := post(t, hook, body, hookToken); status != http.StatusAccepted || answer != "" {
 		t.Fatalf("got %d %s", status, answer)
 	}
 	first := x.requested()
@@ -97,10 +102,11 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal("nothing was asked for")
 	}
 	x.now = x.now.Add(time.Millisecond)
-	if status, _, _ := post(t, hook, `{"ref": "x"}`, hookToken); status != http.StatusAccepted || x.requested() == first {
+	if status, _, _ := post(t, hook, body, hookToken); status != http.StatusAccepted || x.requested() == first {
 		t.Errorf("the second request: %d, %s after %s", status, x.requested(), first)
 	}
 	x.ready(x.settle(), "main@sha1:"+hash)
+	x.holds("a", "one")
 	x.quiet("webhooks")
 }
 

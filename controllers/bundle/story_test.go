@@ -292,13 +292,18 @@ func (x *tenant) round() *v1alpha1.Bundle {
 	return b
 }
 
-// One commit may bring a kind, a namespace and objects of them. Source: fluxcd/flux2#523.
+// One commit may bring a kind, a namespace and objects of them, VMs too. Source: fluxcd/flux2#523.
 func TestKindsAndNamespacesComeFirst(t *testing.T) {
 	x := start(t)
-	x.bundle.Spec.ServiceAccountName = "admin"
+	x.bundle.Spec.ServiceAccountName, x.bundle.Spec.Wait = "admin", new(bool)
 	x.repo.Commit("admin.yaml", `apiVersion: example.test/v1
 kind: Thing
 metadata: {name: t, namespace: `+x.namespace+`-new}
+---
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: web, namespace: `+x.namespace+`-new}
+spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}
 ---
 apiVersion: v1
 kind: Namespace
@@ -317,7 +322,7 @@ spec:
 	x.create(x.bundle)
 	b := x.settle()
 	x.ready(b, b.Status.LastAttemptedRevision)
-	if len(b.Status.Inventory.Entries) != 3 {
+	if len(b.Status.Inventory.Entries) != 4 {
 		t.Errorf("inventory: %v", b.Status.Inventory.Entries)
 	}
 }

@@ -34,6 +34,8 @@ func served(t *testing.T, archive []byte) source.Artifact {
 	}
 }
 
+// An archive counts by its digest, which is checked before anything is unpacked, and never by where it came from: another
+// one in the same place is refused (threats G3, G9).
 func TestTheArtifactOfASource(t *testing.T) {
 	a := served(t, sourcetest.Archive(t, sourcetest.File("./dir/../vm.yaml", "x"), sourcetest.Link("dir/link", "../vm.yaml")))
 	holds(t, a, "main@sha1:abc", "x")

@@ -1,10 +1,14 @@
 package source_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,6 +113,33 @@ func TestARegistryInClear(t *testing.T) {
 	}
 	o.Credentials = nil
 	holds(t, o, "a@"+digest, "x")
+}
+
+// A registry, or what stands between, that gives other bytes for a digest is believed in nothing: not in the manifest, not
+// in the layer (threats G3, G9).
+func TestARegistryThatLies(t *testing.T) {
+	r, _ := sourcetest.ServePlainRegistry(t)
+	archive := sourcetest.Archive(t, sourcetest.File("vm.yaml", "x"))
+	digest := r.Push("team/vms:a", sourcetest.FluxLayer, archive)
+	for name, of := range map[string]string{"layer": "/blobs/", "manifest": "/manifests/"} {
+		t.Run(name, func(t *testing.T) {
+			through := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: r.Host})
+			through.ModifyResponse = func(a *http.Response) error {
+				if !strings.Contains(a.Request.URL.Path, of) || a.Request.Method != http.MethodGet {
+					return nil
+				}
+				raw, err := io.ReadAll(a.Body)
+				raw = append(bytes.TrimSuffix(raw, []byte("}")), []byte(" }")...)
+				a.Body, a.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+				a.Header.Set("Content-Length", strconv.Itoa(len(raw)))
+				return err
+			}
+			s := httptest.NewServer(through)
+			t.Cleanup(s.Close)
+			o := source.OCI{URL: "oci://" + strings.TrimPrefix(s.URL, "http://") + "/team/vms", Ref: source.OCIRef{Digest: digest}, Insecure: true, Limits: source.DefaultLimits}
+			refuses(t, o, nil, "sha256:")
+		})
+	}
 }
 
 func TestALayerIsBounded(t *testing.T) {

@@ -74,7 +74,7 @@ func TestAShortTokenIsNone(t *testing.T) {
 	}
 }
 
-// G6: whatever a stranger sends is no signature, and ends nothing.
+// Whatever a stranger sends is no signature, and ends nothing (threat G6).
 func FuzzStrangers(f *testing.F) {
 	f.Add("X-Hub-Signature-256", "sha256=00", []byte(body))
 	f.Add("X-Signature", "sha512==\x00", []byte{})
