@@ -68,7 +68,7 @@ func TestFluxLayoutHangsTogether(t *testing.T) {
 		l.sharded(steps)
 	}
 	steps := kinds(l.built("clusters/production"), "Kustomization")
-	for name, want := range map[string]bool{"virtstack": false, "kubevirt": false, "team-a": true} {
+	for name, want := range map[string]bool{"virtstack": false, "kubevirt": false, "instancetypes": false, "team-a": true} {
 		i := slices.IndexFunc(steps, func(o build.Object) bool { return o.GetName() == name })
 		if got, _, _ := unstructured.NestedBool(steps[i].Object, "spec", "prune"); got != want {
 			t.Errorf("Kustomization %s prunes: %v", name, got)
@@ -193,7 +193,7 @@ func TestLayoutsAreTaken(t *testing.T) {
 	env := kubetest.Start(t)
 	for _, name := range []string{"flux", "argo"} {
 		l := newLayout(t, name)
-		objects := slices.Concat(l.built("infrastructure/kubevirt"), l.built("infrastructure/tenants"), l.built("vms/team-a"), l.built("vms/team-b"))
+		objects := slices.Concat(l.built("infrastructure/kubevirt"), l.built("infrastructure/instancetypes"), l.built("infrastructure/tenants"), l.built("vms/team-a"), l.built("vms/team-b"))
 		for _, o := range objects {
 			o := o.DeepCopy()
 			if o.GetKind() != "Namespace" {
@@ -208,7 +208,7 @@ func TestLayoutsAreTaken(t *testing.T) {
 
 // The layouts have the same VMs and the same release: what differs is the tool.
 func TestLayoutsHaveTheSameVMs(t *testing.T) {
-	for _, dir := range []string{"vms", "infrastructure/virtstack", "infrastructure/kubevirt"} {
+	for _, dir := range []string{"vms", "infrastructure/virtstack", "infrastructure/kubevirt", "infrastructure/instancetypes"} {
 		err := fs.WalkDir(os.DirFS("../overlays/flux"), dir, func(file string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

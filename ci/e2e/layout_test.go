@@ -105,7 +105,6 @@ func TestFluxLayoutFromNothing(t *testing.T) {
 	b := newBlank(t)
 	b.kubectl("apply", "--server-side", "-f", filepath.Join(b.repo.Dir, "clusters", "production", "entry.yaml"))
 	b.there("deployment", "virt-operator", "-n", "kubevirt")
-	b.there("virtualmachineclusterinstancetypes", "u1.nano")
 	b.notYet("kubevirts", "-A")
 	for _, d := range []string{"deployment/virt-operator", "deployment/virt-bundles"} {
 		b.kubectl("patch", d, "-n", "kubevirt", "--subresource=status", "--type=merge", "-p",
@@ -117,9 +116,11 @@ func TestFluxLayoutFromNothing(t *testing.T) {
 	}
 	b.there("kubevirt", "kubevirt", "-n", "kubevirt")
 	b.notYet("namespace", "-l", "kustomize.toolkit.fluxcd.io/name=tenants")
+	b.notYet("virtualmachineclusterinstancetypes")
 	b.kubectl("apply", "--server-side", "-k", filepath.Join(theLab.Root, "bundles", "components", "roles"))
 	b.kubectl("patch", "kubevirt", "kubevirt", "-n", "kubevirt", "--subresource=status", "--type=merge", "-p",
 		`{"status":{"observedGeneration":1,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"False"}]}}`)
+	b.there("virtualmachineclusterinstancetypes", "u1.nano")
 	b.there("virtualmachine", "web", "-n", "team-a")
 	b.there("virtualmachine", "database", "-n", "team-b")
 	b.kubectl("patch", "virtualmachine", "database", "-n", "team-b", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1}}`)
