@@ -41,6 +41,7 @@ func serve(root, addr string) error {
 	}
 	log.Printf("serving %s on http://%s", root, addr)
 	return http.ListenAndServe(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Git-Project-Root", root) // whoever asks knows whose repositories these are; source: ci/lab
 		m := repository.FindStringSubmatch(r.URL.Path)
 		if m == nil {
 			http.NotFound(w, r)

@@ -3,8 +3,10 @@ package lab
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,32 +27,65 @@ func GitURL(repo string) string {
 // marker is how "make down" knows a process of the cluster; source: ci/cluster/proc.
 const marker = "VIRTSTACK_CLUSTER"
 
-// StartGitServer starts the Git server unless it runs. It outlives the caller and ends with the cluster.
+// StartGitServer starts the Git server unless it runs. It outlives the caller and ends with the cluster. What else
+// listens on its port is an error.
 func (l *Lab) StartGitServer(ctx context.Context) error {
-	addr := net.JoinHostPort(HostAddress, strconv.Itoa(GitPort))
+	return l.startGitServer(ctx, net.JoinHostPort(HostAddress, strconv.Itoa(GitPort)), filepath.Join(l.State(), "git"))
+}
+
+func (l *Lab) startGitServer(ctx context.Context, addr, root string) error {
 	if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
-		return conn.Close()
+		return errors.Join(conn.Close(), serves(ctx, addr, root))
 	}
 	bin := filepath.Join(l.State(), "bin", "gitserver")
 	if _, err := l.Run(ctx, "go", "build", "-o", bin, "./ci/gitserver"); err != nil {
 		return err
+	}
+	for _, dir := range []string{root, filepath.Join(l.State(), "logs")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	log, err := os.Create(filepath.Join(l.State(), "logs", "gitserver.log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	root := filepath.Join(l.State(), "git")
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return err
-	}
 	cmd := exec.Command(bin, "-root", root, "-listen", addr)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = append(os.Environ(), marker+"="+l.State())
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	return served(ctx, 10*time.Second, "the Git server", addr)
+	if err := served(ctx, 10*time.Second, "the Git server", addr); err != nil {
+		return err
+	}
+	return serves(ctx, addr, root)
+}
+
+// serves asks what listens at an address whether it is the Git server of the repositories below root, and says what it
+// is if not.
+func serves(ctx context.Context, addr, root string) error {
+	taken := fmt.Errorf("%s is taken by another program: the Git server of %s can't be there until it ends", addr, root)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", taken, err)
+	}
+	defer answer.Body.Close()
+	switch other := answer.Header.Get("Git-Project-Root"); other {
+	case root:
+		return nil
+	case "":
+		return taken
+	default:
+		return fmt.Errorf("%w: it is the Git server of %s", taken, other)
+	}
 }
 
 // served waits until something listens at an address.

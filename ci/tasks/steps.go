@@ -90,16 +90,17 @@ func (r *runner) load() step {
 		if err := run(ctx, clusterBin, append([]string{"import"}, archives...)...); err != nil {
 			return err
 		}
-		return virtctl(ctx)
+		return virtctl(ctx, filepath.Dir(clusterBin))
 	}}
 }
 
-// virtctl builds it for the shell, where it is a plugin of kubectl too.
-func virtctl(ctx context.Context) error {
-	if err := run(ctx, "go", "build", "-o", ".cluster/bin/virtctl", "./cmd/virtctl"); err != nil {
+// virtctl builds it for the shell, into a directory, where it is a plugin of kubectl too. In a checkout it knows the
+// commit that it is built of.
+func virtctl(ctx context.Context, dir string) error {
+	if err := run(ctx, "go", "build", "-buildvcs=auto", "-o", filepath.Join(dir, "virtctl"), "./cmd/virtctl"); err != nil {
 		return err
 	}
-	const plugin = ".cluster/bin/kubectl-virt"
+	plugin := filepath.Join(dir, "kubectl-virt")
 	if err := os.Remove(plugin); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
