@@ -6,10 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"virtstack.io/virtstack/ci/lab"
 )
 
 // Every shell block of the documentation is run as it stands, in order. A page is alone, but for recipes: each keeps to
@@ -35,6 +38,7 @@ func TestCommandsInDocs(t *testing.T) {
 			if slices.Contains(recipes, page) {
 				t.Parallel()
 			}
+			forget(t, script)
 			if filepath.Base(page) == "flux.md" {
 				flux.start(t)
 			}
@@ -47,6 +51,31 @@ func TestCommandsInDocs(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+var (
+	madeNamespace  = regexp.MustCompile(`(?m)^kubectl create namespace (\S+)`)
+	madeRepository = regexp.MustCompile(regexp.QuoteMeta(strings.TrimSuffix(lab.GitURL(""), ".git")) + `([a-z0-9-]+\.git)`)
+)
+
+// forget removes what a run of a page that was cut off has left: the page begins as on a new cluster.
+func forget(t *testing.T, script string) {
+	t.Helper()
+	for _, made := range madeNamespace.FindAllStringSubmatch(script, -1) {
+		for _, args := range [][]string{
+			{"delete", "bundles", "--all", "-n", made[1]}, // while their accounts are there to prune with
+			{"delete", "namespace", made[1], "--ignore-not-found"},
+		} {
+			if _, err := theLab.Kubectl(t.Context(), append(args, "--timeout=180s")...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, made := range madeRepository.FindAllStringSubmatch(script, -1) {
+		if err := os.RemoveAll(filepath.Join(theLab.State(), "git", made[1])); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
