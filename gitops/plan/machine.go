@@ -27,7 +27,9 @@ type planner struct {
 type settled struct {
 	change.Seen
 	// errs say why what the VM asks for makes no machine, though it did before.
-	errs   field.ErrorList
+	errs field.ErrorList
+	// starts: its Pod is there, or will be, and its guest doesn't run yet.
+	starts bool
 	totals totals
 }
 
@@ -35,11 +37,12 @@ type settled struct {
 func (p *planner) settle() {
 	p.machines = map[key]settled{}
 	for k := range keysOf(p.from.vms, p.to.vms) {
-		p.machines[k] = p.settled(k.namespace+"/"+k.name, p.from.vms[k], p.to.vms[k])
+		p.machines[k] = p.settled(p.guests[k.namespace+"/"+k.name], p.from.vms[k], p.to.vms[k])
 	}
 }
 
-func (p *planner) settled(name string, is, want *v1.VirtualMachine) settled {
+// settled compares a VM with what it is to be. Of a cluster guest is its VMI, nil: it has none.
+func (p *planner) settled(guest *v1.VirtualMachineInstance, is, want *v1.VirtualMachine) settled {
 	var s settled
 	before, after := p.choices(is, want)
 	var wrong field.ErrorList
@@ -54,8 +57,9 @@ func (p *planner) settled(name string, is, want *v1.VirtualMachine) settled {
 	if is != nil {
 		cfg = cfg.With(p.from.config.Defaults())
 	}
-	if guest := p.guests[name]; p.live && is != nil && guest != nil {
+	if p.live && is != nil && guest != nil {
 		s.Runs, s.Is.VMI = guest.Status.Phase == v1.Running, guest
+		s.starts = !s.Runs && !guest.IsFinal()
 		s.Own = &change.Own{Labels: keysIn(is.Spec.Template.ObjectMeta.Labels), Annotations: keysIn(is.Spec.Template.ObjectMeta.Annotations)}
 		cfg = defaults.Recorded(guest, p.to.config)
 	}
@@ -77,16 +81,17 @@ func keysIn(m map[string]string) []string {
 	return out
 }
 
-// requests returns what the guests that run ask for, before and after.
+// requests returns what the guests that run or start ask for, before and after.
 func (s settled) requests(from, to config.Config) totals {
 	var t totals
-	if s.Is.VM != nil && s.Is.VMI != nil && s.Runs {
+	on := s.Runs || s.starts
+	if s.Is.VM != nil && s.Is.VMI != nil && on {
 		t.before = requests(s.Is.VMI, from)
 	}
 	if s.Want.VM == nil || s.Want.VMI == nil {
 		return t
 	}
-	if want := lifecycle.For(s.Want.VM, nil).VMI; want == lifecycle.Present || want == lifecycle.Keep && s.Runs {
+	if want := lifecycle.For(s.Want.VM, nil).VMI; want == lifecycle.Present || want == lifecycle.Keep && on {
 		t.after = requests(s.Want.VMI, to)
 	}
 	return t

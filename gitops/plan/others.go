@@ -16,8 +16,12 @@ import (
 
 // instance judges a VMI that no VM makes: its spec can't be changed.
 func (p *planner) instance(i *Item, is, want Object) {
-	s := p.settled("", alone(is), alone(want))
+	s := p.settled(vmiOf(is), alone(is), alone(want))
 	p.capacity.add(s.totals)
+	if s.totals.changed() {
+		c := s.totals.capacity()
+		i.Capacity = &c
+	}
 	d := change.VM(s.Seen)
 	switch {
 	case i.Change != Changed:
@@ -32,29 +36,39 @@ func (p *planner) instance(i *Item, is, want Object) {
 	}
 }
 
-// alone returns the VM that would make a VMI.
-func alone(o Object) *v1.VirtualMachine {
-	if o.Unstructured == nil {
-		return nil
-	}
+func vmiOf(o Object) *v1.VirtualMachineInstance {
 	vmi := &v1.VirtualMachineInstance{}
-	if !decode(o.Unstructured, vmi) {
+	if o.Unstructured == nil || !decode(o.Unstructured, vmi) {
 		return nil
 	}
-	always := v1.RunStrategyAlways
+	return vmi
+}
+
+// alone returns the VM that would make a VMI: of one that has ended, a VM that is halted, for it never runs again.
+func alone(o Object) *v1.VirtualMachine {
+	vmi := vmiOf(o)
+	if vmi == nil {
+		return nil
+	}
+	strategy := v1.RunStrategyAlways
+	if vmi.IsFinal() {
+		strategy = v1.RunStrategyHalted
+	}
 	vm := &v1.VirtualMachine{ObjectMeta: vmi.ObjectMeta}
-	vm.Spec.RunStrategy = &always
+	vm.Spec.RunStrategy = &strategy
 	vm.Spec.Template = &v1.VirtualMachineInstanceTemplateSpec{Spec: vmi.Spec}
 	return vm
 }
 
-// pool judges a pool by the VM of its template, and by how many it has.
+// pool judges a pool by the VM of its template, and by how many it has: what a controller would do. What its VMs would
+// ask for isn't asked for, and not in the sum.
 func (p *planner) pool(i *Item, is, want Object) {
 	a, before := pooled(is)
 	b, after := pooled(want)
-	s := p.settled("", a, b)
+	asked := *p
+	asked.live = false // a cluster has none of its VMs
+	s := asked.settled(nil, a, b)
 	t := totals{s.totals.before.times(before), s.totals.after.times(after)}
-	p.capacity.add(t)
 	if t.changed() {
 		c := t.capacity()
 		i.Capacity = &c
@@ -72,7 +86,7 @@ func (p *planner) pool(i *Item, is, want Object) {
 		effects = append(effects, f)
 	}
 	i.Fields = append(effects, uncovered(i.Fields, effects)...)
-	i.Notes = append(i.Notes, "this version has no controller for pools: nothing happens until one has")
+	i.Notes = append(i.Notes, "this version has no controller for pools: none of this happens until one has")
 	switch {
 	case i.Change == Changed && after > before:
 		i.Class = change.Worst(i.Class, change.Start)
@@ -94,6 +108,13 @@ func pooled(o Object) (*v1.VirtualMachine, int64) {
 		return vm, int64(*pool.Spec.Replicas)
 	}
 	return vm, 1
+}
+
+// set judges a replica set.
+func (p *planner) set(i *Item, _, _ Object) {
+	if i.Change != Unchanged {
+		i.Notes = append(i.Notes, "this version has no controller for replica sets: no guest comes or goes by it")
+	}
 }
 
 // install judges the KubeVirt: what guests got from it they keep.

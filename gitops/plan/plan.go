@@ -208,6 +208,7 @@ var judges = map[string]func(p *planner, i *Item, is, want Object){
 	"kubevirt.io/VirtualMachine":                                 (*planner).machine,
 	"kubevirt.io/VirtualMachineInstance":                         (*planner).instance,
 	"pool.kubevirt.io/VirtualMachinePool":                        (*planner).pool,
+	"kubevirt.io/VirtualMachineInstanceReplicaSet":               (*planner).set,
 	"kubevirt.io/KubeVirt":                                       (*planner).install,
 	"virtstack.io/Bundle":                                        (*planner).bundle,
 	"instancetype.kubevirt.io/VirtualMachineInstancetype":        (*planner).instancetype,

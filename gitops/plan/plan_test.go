@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,5 +117,58 @@ func TestWhatAChangeDoes(t *testing.T) {
 				t.Errorf("got %s, refused %t, want %s, %t: %+v", r.Class, r.Refused, tc.class, tc.refused, r.Objects)
 			}
 		})
+	}
+}
+
+const bareText = `{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance, metadata: {name: bare, namespace: team}, spec: {domain: {memory: {guest: 1Gi}, devices: {}}}, status: {phase: %s}}`
+
+// A VMI that a cluster has asks for nothing new, whether it runs, starts or has ended; one that goes gives back what it
+// asks for, and one that comes asks for it.
+func TestCapacityOfABareVMIOfACluster(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from, to      string // phases; empty: it isn't there
+		before, after bool
+	}{
+		"runs": {"Running", "Running", true, true}, "starts": {"Scheduled", "Scheduled", true, true},
+		"has ended": {"Succeeded", "Succeeded", false, false}, "goes": {"Running", "", true, false},
+		"an ended one goes": {"Failed", "", false, false}, "comes": {"", `""`, false, true},
+	} {
+		in := plan.Input{Live: true}
+		if tc.from != "" {
+			in.From.Objects = []plan.Object{object(t, bareText, tc.from)}
+		}
+		if tc.to != "" {
+			in.To.Objects = []plan.Object{object(t, bareText, tc.to)}
+		}
+		c := plan.For(in).Capacity
+		if before, after := !c.Before.Memory.IsZero(), !c.After.Memory.IsZero(); before != tc.before || after != tc.after {
+			t.Errorf("%s: asks before %t, after %t, want %t, %t", name, before, after, tc.before, tc.after)
+		}
+		if same := c.Delta.Memory.IsZero(); same != (tc.before == tc.after) {
+			t.Errorf("%s: the difference is %s", name, c.Delta.Memory.String())
+		}
+	}
+}
+
+// What no controller of this version acts on is said to be without effect, and asks for nothing.
+func TestPoolsAndReplicaSetsHaveNoController(t *testing.T) {
+	pool := `{apiVersion: pool.kubevirt.io/v1beta1, kind: VirtualMachinePool, metadata: {name: p, namespace: team}, spec: {replicas: %d, selector: {},
+  virtualMachineTemplate: {spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}}}}`
+	set := `{apiVersion: kubevirt.io/v1, kind: VirtualMachineInstanceReplicaSet, metadata: {name: s, namespace: team}, spec: {replicas: %d}}`
+	for _, text := range []string{pool, set} {
+		for _, live := range []bool{false, true} {
+			in := input([]plan.Object{object(t, text, 1)}, []plan.Object{object(t, text, 3)})
+			in.Live = live
+			r := plan.For(in)
+			if len(r.Objects) != 1 || !strings.Contains(strings.Join(r.Objects[0].Notes, " "), "no controller for") {
+				t.Fatalf("live %t: got %+v", live, r.Objects)
+			}
+			if !r.Capacity.After.Memory.IsZero() || !r.Capacity.Before.Memory.IsZero() {
+				t.Errorf("live %t: %s asks for %+v", live, r.Objects[0], r.Capacity)
+			}
+			if c := r.Objects[0].Capacity; text == pool && (c == nil || c.Before.Memory.Value()*3 != c.After.Memory.Value()) {
+				t.Errorf("live %t: its VMs would ask for %+v, want three times as much", live, c)
+			}
+		}
 	}
 }
