@@ -7,6 +7,7 @@ import (
 	v1 "kubevirt.io/api/core/v1"
 
 	"virtstack.io/virtstack/machine/config"
+	"virtstack.io/virtstack/machine/memorydump"
 	"virtstack.io/virtstack/machine/storage"
 )
 
@@ -28,7 +29,28 @@ func supportedDevices(vmi *v1.VirtualMachineInstance, cfg config.Config, claims 
 	if err := supportedLUNs(vmi, claims); err != nil {
 		return err
 	}
+	if err := supportedDump(vmi, claims); err != nil {
+		return err
+	}
 	return supportedFilesystems(vmi, claims)
+}
+
+// supportedDump wants a directory for memory dumps, which neither is a disk nor shown to the guest.
+func supportedDump(vmi *v1.VirtualMachineInstance, claims Claims) error {
+	v := memorydump.Volume(&vmi.Spec)
+	if v == nil {
+		return nil
+	}
+	for i, d := range vmi.Spec.Domain.Devices.Disks {
+		if d.Name == v.Name {
+			return &UnsupportedError{fmt.Sprintf("spec.domain.devices.disks[%d].name", i), fmt.Sprintf("%q: a memoryDump volume is no disk: leave the disk out", d.Name)}
+		}
+	}
+	if claims[v.MemoryDump.ClaimName] {
+		i := slices.IndexFunc(vmi.Spec.Volumes, func(o v1.Volume) bool { return o.Name == v.Name })
+		return &UnsupportedError{fmt.Sprintf("spec.volumes[%d].memoryDump.claimName", i), fmt.Sprintf("%q: must be a claim with volumeMode Filesystem: dumps are files", v.MemoryDump.ClaimName)}
+	}
+	return nil
 }
 
 // supportedLUNs wants a device behind each LUN, to which the guest's commands go.

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 const image = "virt-launcher:test"
 
 // claims are those that the VMIs of testdata name.
-var claims = podspec.Claims{"data": false, "raw": true, "golden": false}
+var claims = podspec.Claims{"data": false, "raw": true, "golden": false, "dumps": false}
 
 // emulated is the configuration of a node without KVM.
 func emulated() config.Config {
@@ -151,8 +151,19 @@ func TestWhatCantBeRenderedIsNamed(t *testing.T) {
 			s.Volumes = []v1.Volume{{Name: "../etc", VolumeSource: v1.VolumeSource{EmptyDisk: &v1.EmptyDiskSource{}}}}
 		}, "spec.volumes[0].name"},
 		"kind of volume": {func(s *v1.VirtualMachineInstanceSpec) {
-			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{MemoryDump: &v1.MemoryDumpVolumeSource{}}}}
-		}, "spec.volumes[0].memoryDump"},
+			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{ContainerPath: &v1.ContainerPathVolumeSource{}}}}
+		}, "spec.volumes[0].containerPath"},
+		"memory dump that is only read": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{memoryDump("dumps")}
+			s.Volumes[0].MemoryDump.ReadOnly = true
+		}, "spec.volumes[0].memoryDump.readOnly"},
+		"memory dump on a device": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{memoryDump("raw")}
+		}, "spec.volumes[0].memoryDump.claimName"},
+		"memory dump as a disk": {func(s *v1.VirtualMachineInstanceSpec) {
+			s.Volumes = []v1.Volume{memoryDump("dumps")}
+			s.Domain.Devices.Disks = []v1.Disk{{Name: "x"}}
+		}, "spec.domain.devices.disks[0].name"},
 		"downward metrics without their gate": {func(s *v1.VirtualMachineInstanceSpec) {
 			s.Volumes = []v1.Volume{{Name: "x", VolumeSource: v1.VolumeSource{DownwardMetrics: &v1.DownwardMetricsVolumeSource{}}}}
 		}, "spec.volumes[0].downwardMetrics"},
@@ -179,4 +190,10 @@ func TestWhatCantBeRenderedIsNamed(t *testing.T) {
 			t.Errorf("%s: got %v, want field %s", name, err, tc.field)
 		}
 	}
+}
+
+func memoryDump(claim string) v1.Volume {
+	d := &v1.MemoryDumpVolumeSource{}
+	d.ClaimName = claim
+	return v1.Volume{Name: "x", VolumeSource: v1.VolumeSource{MemoryDump: d}}
 }

@@ -25,6 +25,9 @@ func supportedVolumes(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		if len(validation.IsDNS1123Subdomain(v.Name)) > 0 || len(v.Name) > validation.DNS1123LabelMaxLength {
 			return &UnsupportedError{field + ".name", fmt.Sprintf("%q must be lower-case letters, digits, dots and dashes, at most 63", v.Name)}
 		}
+		if v.MemoryDump != nil && v.MemoryDump.ReadOnly {
+			return &UnsupportedError{field + ".memoryDump.readOnly", "true: must be left out: dumps are written there"}
+		}
 		kind := source(v)
 		if want, ok := unsupportedSources[kind]; ok {
 			return &UnsupportedError{field + "." + kind, want}
@@ -46,7 +49,6 @@ func supportedCredentials(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 // unsupportedSources are the kinds of volumes that the launcher doesn't have, each with what to do instead.
 var unsupportedSources = map[string]string{
 	"":              "must have a source, such as containerDisk or persistentVolumeClaim",
-	"memoryDump":    "not supported yet: leave it out",
 	"containerPath": "not supported yet: use a configMap, secret or persistentVolumeClaim",
 }
 

@@ -26,7 +26,7 @@ const Tolerance = 0.10
 // DiskFile is the name of the image on a claim with a file system.
 const DiskFile = "disk.img"
 
-// Claim returns the name of the PersistentVolumeClaim that a volume reads, empty where it reads none. A DataVolume's
+// Claim returns the name of the PersistentVolumeClaim that a volume is on, empty where it is on none. A DataVolume's
 // claim has its name.
 func Claim(v *v1.Volume) string {
 	switch {
@@ -34,6 +34,8 @@ func Claim(v *v1.Volume) string {
 		return v.PersistentVolumeClaim.ClaimName
 	case v.DataVolume != nil:
 		return v.DataVolume.Name
+	case v.MemoryDump != nil:
+		return v.MemoryDump.ClaimName
 	case v.Ephemeral != nil && v.Ephemeral.PersistentVolumeClaim != nil:
 		return v.Ephemeral.PersistentVolumeClaim.ClaimName
 	}

@@ -83,6 +83,12 @@ func (c *Controller) one(ctx context.Context, vmi *v1.VirtualMachineInstance, a 
 		return c.VCPUs.Prefer(a.Pod.UID, mask)
 	case plan.Press:
 		return c.press(ctx, vmi, a.Pod)
+	case plan.DumpMemory:
+		return c.dump(ctx, a.Pod, func(l *link.Link) error {
+			return l.DumpMemory(ctx, &guestv1.DumpMemory{Volume: a.Volume, File: a.File, Timeout: uint32(a.Patience.Seconds()), Bytes: uint64(a.Bytes)})
+		})
+	case plan.StopDump:
+		return c.dump(ctx, a.Pod, func(l *link.Link) error { return l.StopDump(ctx) })
 	case plan.Kill:
 		return c.stop(ctx, vmi, a.Pod, (*link.Link).Kill)
 	}
@@ -178,6 +184,21 @@ func (c *Controller) stop(ctx context.Context, vmi *v1.VirtualMachineInstance, p
 		return errStale
 	}
 	return told(how(to, ctx))
+}
+
+// dump asks a launcher for a dump, or for its end. One that refuses, as an older one does, harms no guest: virt-controller
+// stops waiting for it.
+func (c *Controller) dump(ctx context.Context, pod *k8sv1.Pod, ask func(*link.Link) error) error {
+	to, _ := c.Launchers.Link(pod.UID)
+	if to == nil {
+		return errStale
+	}
+	err := told(ask(to))
+	if err == nil || errors.Is(err, link.ErrUnheard) {
+		return err
+	}
+	log.FromContext(ctx).Info("the launcher does not dump the guest's memory", "reason", err.Error())
+	return nil
 }
 
 // asksForKVM tells whether the launcher was given /dev/kvm: configuration may say that guests are emulated.

@@ -93,6 +93,18 @@ func (l *Link) Unpause(ctx context.Context) error {
 	return err
 }
 
+// DumpMemory has the guest's memory written to a new file.
+func (l *Link) DumpMemory(ctx context.Context, d *guestv1.DumpMemory) error {
+	_, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_DumpMemory{DumpMemory: d}})
+	return err
+}
+
+// StopDump ends the dump that runs.
+func (l *Link) StopDump(ctx context.Context) error {
+	_, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_StopDump{StopDump: &guestv1.StopDump{}}})
+	return err
+}
+
 // Kill ends QEMU at once.
 func (l *Link) Kill(ctx context.Context) error {
 	_, err := l.act(ctx, &guestv1.ActRequest{Act: &guestv1.ActRequest_Kill{Kill: &guestv1.Kill{}}})

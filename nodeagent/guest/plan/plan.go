@@ -147,6 +147,7 @@ func running(now time.Time, s Seen) Plan {
 		}
 	}
 	p.Events = append(p.Events, tellCredentials(s.VMI.Status.Conditions, p.Status.Conditions)...)
+	p.Events = append(p.Events, tellDump(s.VMI, p.Status.VolumeStatus)...)
 	if s.VMI.DeletionTimestamp == nil {
 		if !s.Advertised && hasRouter(s) {
 			p.Actions = []Action{Advertise{s.Pod}}
@@ -154,6 +155,7 @@ func running(now time.Time, s Seen) Plan {
 		if s.Behind {
 			p.Actions = append(p.Actions, Prefer{s.Pod})
 		}
+		p.Actions = append(p.Actions, dumping(s)...)
 		return p
 	}
 	grace := defaults.GracePeriod(s.VMI)

@@ -34,6 +34,7 @@ func status(now time.Time, s Seen, phase v1.VirtualMachineInstancePhase, failure
 	} else {
 		keep(st, s.VMI)
 	}
+	st.VolumeStatus = withDump(st.VolumeStatus, s)
 	var conditions []condition.Want
 	if phase != v1.Scheduled {
 		conditions = append(conditions, condition.False(string(v1.VirtualMachineInstanceIsMigratable), v1.VirtualMachineInstanceReasonNotMigratable, notMigratable))
