@@ -108,6 +108,16 @@ func TestCommitBecomesRunningVM(t *testing.T) {
 		}
 		f.status("web", v1.VirtualMachineStatusRunning, 5*time.Second)
 	})
+	t.Run("a file with another name is the same VM, and its guest runs on", func(t *testing.T) {
+		before := lab.Processes("qemu-system", f.ns)
+		web := f.manifest(f.vm("web"))
+		f.bundle("True", time.Minute, f.commit("Move web", map[string][]byte{"vms/web.yaml": nil, "vms/shop/web.yaml": web}))
+		f.bundle("True", time.Minute, f.commit("Move it back", map[string][]byte{"vms/web.yaml": web, "vms/shop/web.yaml": nil}))
+		again := f.status("web", v1.VirtualMachineStatusRunning, 10*time.Second)
+		if after := lab.Processes("qemu-system", f.ns); len(before) != 1 || again.UID != vm.UID || again.Generation != vm.Generation || fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("VM %s of generation %d with %v became %s of %d with %v", vm.UID, vm.Generation, before, again.UID, again.Generation, after)
+		}
+	})
 	t.Run("a bad commit leaves the last good state", func(t *testing.T) {
 		f.badCommits(first)
 	})
