@@ -116,7 +116,7 @@ func (w *walk) substitute(r *resource.Resource) error {
 }
 
 // replaces is how a variable begins whose value each character of may become a whole text.
-var replaces = regexp.MustCompile(`\$\{[^}]*/`)
+var replaces = regexp.MustCompile(`\$\{[\pL\pN_]+/`)
 
 // bounded refuses an object that may become too large to hold when values take the place of variables.
 func (w *walk) bounded(r *resource.Resource) error {
@@ -129,11 +129,30 @@ func (w *walk) bounded(r *resource.Resource) error {
 		longest = max(longest, len(v))
 	}
 	times := bytes.Count(data, []byte("${"))
+	size := int64(times) * int64(longest)
 	if replaces.Match(data) {
-		times = len(data)
+		size = int64(len(data)) * int64(longest)
+		for n := nesting(data); n > 1 && size <= w.limits.Bytes; n-- { // what takes a character's place may be of variables itself
+			size *= int64(max(longest, len(data)))
+		}
 	}
-	if int64(times)*int64(longest) > w.limits.Bytes {
+	if size > w.limits.Bytes {
 		return fmt.Errorf("spec.postBuild: %d variables of up to %d bytes may make more than %d bytes", times, longest, w.limits.Bytes)
 	}
 	return nil
+}
+
+// nesting is how many variables at the most are in one another.
+func nesting(data []byte) (deepest int) {
+	depth := 0
+	for i, c := range data {
+		switch {
+		case c == '{' && i > 0 && data[i-1] == '$':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' && depth > 0:
+			depth--
+		}
+	}
+	return deepest
 }
