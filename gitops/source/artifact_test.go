@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,10 @@ func TestAnArchiveIsBounded(t *testing.T) {
 	holdsFile(t, a, "a/b/c/d")
 	a.Limits.Files = 3
 	refuses(t, a, source.ErrRefused, "more than 3 files")
+	again := sourcetest.Entry{Header: tar.Header{Name: "a", Typeflag: tar.TypeDir, Mode: 0o755}}
+	a = served(t, sourcetest.Archive(t, slices.Repeat([]sourcetest.Entry{again}, 1000)...)) // which write one directory
+	a.Limits = source.Limits{Bytes: 1 << 16, Files: 10}
+	refuses(t, a, source.ErrRefused, "bytes")
 }
 
 func holdsFile(t *testing.T, s source.Source, name string) {

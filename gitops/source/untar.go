@@ -12,8 +12,12 @@ import (
 	"strings"
 )
 
-// maxPath is the longest path of a file in an archive, in bytes.
-const maxPath = 1024
+const (
+	// maxPath is the longest path of a file in an archive, in bytes.
+	maxPath = 1024
+	// maxHead is what an entry takes beside its content, in bytes: two headers, a long path and what fills up blocks.
+	maxHead = 4096
+)
 
 // save writes what is read to a file in dir, within the budget, and returns its name.
 func save(dir string, r io.Reader, left *budget) (string, error) {
@@ -49,11 +53,13 @@ func unpack(archive string, into bounded) error {
 	if err != nil {
 		return fmt.Errorf("%w: it is no gzipped tar: %w", ErrRefused, err)
 	}
+	l := into.left.limits
+	all := boundedBody{z, &budget{limits: Limits{Bytes: l.Bytes + maxHead*int64(l.Files)}}} // entries that write nothing count too
 	u := unpacker{into, map[string]bool{".": true}}
 	if err := into.MkdirAll(".", 0o755); err != nil {
 		return err
 	}
-	for t := tar.NewReader(z); ; {
+	for t := tar.NewReader(all); ; {
 		h, err := t.Next()
 		if err == io.EOF {
 			return nil
