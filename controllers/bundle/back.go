@@ -19,8 +19,7 @@ var errNoEarlier = errors.New("a source of Flux keeps no earlier artifact, and v
 // fetched again, by what names that revision for ever: if the source has it no more, that is said.
 func (c *Controller) back(ctx context.Context, r *round, over build.Overlay) error {
 	r.seen.Back, r.seen.Revision = true, r.bundle.Status.RolledBack.To
-	variables := digest(over.Variables)
-	if known := c.healthy.of(r.bundle, variables); known.revision == r.seen.Revision {
+	if known := c.healthy.of(r.bundle, r.with); known.revision == r.seen.Revision {
 		return r.use(known.objects)
 	}
 	at, err := earlier(r.bundle, r.seen.Revision)
@@ -41,7 +40,7 @@ func (c *Controller) back(ctx context.Context, r *round, over build.Overlay) err
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err
 	}
-	c.healthy.keep(r.bundle, built{variables: variables, revision: r.seen.Revision, objects: objects})
+	c.healthy.keep(r.bundle, built{variables: r.with, revision: r.seen.Revision, objects: objects})
 	return r.use(objects)
 }
 

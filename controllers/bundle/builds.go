@@ -74,34 +74,39 @@ func (b *builds) drop(key types.NamespacedName) {
 
 // checked is what a check of a revision came to, for the rounds that follow until it is done: they need not ask again.
 type checked struct {
-	built     // without the objects
-	requested string
-	at        time.Time
-	changes   release.Changes
+	of      subject
+	at      time.Time
+	changes release.Changes
+}
+
+// subject is what was checked.
+type subject struct {
+	uid                            types.UID
+	generation                     int64
+	variables, revision, requested string
+}
+
+func subjectOf(r *round) subject {
+	b := r.bundle
+	return subject{b.UID, b.Generation, r.with, r.seen.Revision, b.Annotations[plan.RequestedAt]}
 }
 
 // fresh is how long a check holds: what somebody changes meanwhile is found after that.
 const fresh = time.Minute
 
-func checkOf(bundle *v1alpha1.Bundle, revision string, now time.Time, changes release.Changes) checked {
-	of := built{uid: bundle.UID, generation: bundle.Generation, revision: revision}
-	return checked{of, bundle.Annotations[plan.RequestedAt], now, changes}
-}
-
-// changes returns what the last check of the revision came to, if that still holds.
-func (b *builds) changes(bundle *v1alpha1.Bundle, revision string, now time.Time) (release.Changes, bool) {
+// changes returns what the last check of the same came to, if that still holds.
+func (b *builds) changes(r *round, now time.Time) (release.Changes, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c, ok := b.checked[client.ObjectKeyFromObject(bundle)]
-	same := c.uid == bundle.UID && c.generation == bundle.Generation && c.revision == revision && c.requested == bundle.Annotations[plan.RequestedAt]
-	return c.changes, ok && same && now.Sub(c.at) < fresh
+	c, ok := b.checked[client.ObjectKeyFromObject(r.bundle)]
+	return c.changes, ok && c.of == subjectOf(r) && now.Sub(c.at) < fresh
 }
 
 // remember keeps a check until another takes its place; forget drops it.
-func (b *builds) remember(bundle *v1alpha1.Bundle, c checked) {
+func (b *builds) remember(r *round, now time.Time, changes release.Changes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.checked[client.ObjectKeyFromObject(bundle)] = c
+	b.checked[client.ObjectKeyFromObject(r.bundle)] = checked{subjectOf(r), now, changes}
 }
 
 func (b *builds) forget(bundle *v1alpha1.Bundle) {

@@ -23,8 +23,8 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	variables := digest(over.Variables)
-	known := c.builds.of(r.bundle, variables)
+	r.with = digest(over.Variables)
+	known := c.builds.of(r.bundle, r.with)
 	from, trust, err := r.source(ctx, known)
 	if err != nil {
 		return err
@@ -44,14 +44,14 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 		return r.fits(err)
 	}
 	if r.seen.Revision = checkout.Revision; r.stays() {
-		c.builds.keep(r.bundle, built{variables: variables, revision: checkout.Revision, trust: trust})
+		c.builds.keep(r.bundle, built{variables: r.with, revision: checkout.Revision, trust: trust})
 		return errors.Join(checkout.Close(), c.back(ctx, r, over))
 	}
 	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err
 	}
-	c.builds.keep(r.bundle, built{variables: variables, revision: checkout.Revision, trust: trust, objects: objects})
+	c.builds.keep(r.bundle, built{variables: r.with, revision: checkout.Revision, trust: trust, objects: objects})
 	return r.use(objects)
 }
 

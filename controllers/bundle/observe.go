@@ -31,6 +31,7 @@ type round struct {
 	client    client.Client // with the rights of the Bundle's account
 	releaser  *release.Releaser
 	objects   []build.Object
+	with      string // a digest of the variables that the objects were built with
 	changes   release.Changes
 	anywhere  bool  // the source may be in another namespace
 	deaf      error // why no webhook is taken
@@ -90,15 +91,18 @@ func accountOf(b *v1alpha1.Bundle) string {
 
 // checked fills in the changes; rounds on the way of one revision share a check.
 func (c *Controller) checked(ctx context.Context, r *round, now time.Time) error {
-	last, ok := c.builds.changes(r.bundle, r.seen.Revision, now)
+	last, ok := c.builds.changes(r, now)
 	if ok {
 		r.changes = last.Of(unwrap(r.objects))
 		return nil
 	}
-	var err error
-	r.changes, err = r.releaser.Check(ctx, unwrap(r.objects))
-	c.builds.remember(r.bundle, checkOf(r.bundle, r.seen.Revision, now, r.changes))
-	return err
+	found, err := r.releaser.Check(ctx, unwrap(r.objects))
+	if err != nil {
+		return err
+	}
+	r.changes = found
+	c.builds.remember(r, now, found)
+	return nil
 }
 
 // settle forgets a check with which nothing more is to be done. What was applied whole needs no other: it is as it
@@ -108,7 +112,7 @@ func (c *Controller) settle(now time.Time, r *round, p plan.Plan) {
 	case !p.Underway():
 		c.builds.forget(r.bundle)
 	case does[plan.Apply](p.Actions):
-		c.builds.remember(r.bundle, checkOf(r.bundle, r.seen.Revision, now, release.Changes{}))
+		c.builds.remember(r, now, release.Changes{})
 	}
 }
 

@@ -76,6 +76,15 @@ func TestVariablesAreRead(t *testing.T) {
 	x.now = x.now.Add(10 * time.Minute)
 	x.ready(x.settle(), "main@sha1:"+hash)
 	x.holds("a", "one-2-3")
+	x.repo.Write("b.yaml", settings("b", "b"))
+	hash = x.repo.Commit("a.yaml", settings("a", `"${one} ${two}"`))
+	x.round() // what is to be applied is written down
+	x.round() // and applied
+	x.holds("a", "one 2")
+	values.Data["one"] = "another"
+	x.update(values)
+	x.ready(x.settle(), "main@sha1:"+hash)
+	x.holds("a", "another 2")
 	x.change(func(s *v1alpha1.BundleSpec) { s.ServiceAccountName = "nobody" })
 	b = x.settle()
 	x.failed(b, "BuildFailed", "reading ConfigMap values", "forbidden")
