@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,21 +29,26 @@ type content struct {
 	every      time.Duration
 	revision   string
 	manifests  []byte
+	stale      string // why it is not known whether there is something newer, "" if that is known
 }
 
 // errContent says that the components can't be taken from there until somebody changes something.
 var errContent = errors.New("annotation " + names.Components)
 
-// components returns what the KubeVirt's annotation names, nil where it has none and the operator's own are used. Beside
-// an error that may pass by itself it returns what was there before, if it is known.
+// components returns what the KubeVirt's annotation names, nil where it has none and the operator's own are used. Where
+// they can't be fetched now, what was there before stands, if it is known, and says why.
 func (c *Controller) components(ctx context.Context, kv *v1.KubeVirt, now time.Time) (*content, error) {
 	name := kv.Annotations[names.Components]
 	if name == "" {
 		return nil, nil
 	}
 	var b v1alpha1.Bundle
-	if err := c.live.Get(ctx, client.ObjectKey{Namespace: names.Namespace, Name: name}, &b); err != nil {
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: names.Namespace, Name: name}, &b)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("%w: reading Bundle %s/%s: %w", errContent, names.Namespace, name, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: reading Bundle %s/%s: %w", names.Components, names.Namespace, name, err)
 	}
 	if !b.Spec.Suspend {
 		return nil, fmt.Errorf("%w: Bundle %s/%s: spec.suspend: Invalid value: false: must be true: virt-operator applies what it names, and nobody else may",
@@ -52,15 +59,17 @@ func (c *Controller) components(ctx context.Context, kv *v1.KubeVirt, now time.T
 	if same && now.Before(known.at.Add(known.every)) {
 		return known, nil
 	}
-	if !same {
-		known = nil
-	}
 	objects, revision, err := bundle.Content(ctx, c.client, &b)
 	if errors.Is(err, source.ErrRefused) || errors.Is(err, build.ErrRefused) {
 		return nil, fmt.Errorf("%w: Bundle %s/%s: %s: %w", errContent, names.Namespace, name, revision, err)
 	}
 	if err != nil {
-		return known, fmt.Errorf("annotation %s: Bundle %s/%s: %w", names.Components, names.Namespace, name, err)
+		err = fmt.Errorf("annotation %s: Bundle %s/%s: %w", names.Components, names.Namespace, name, err)
+		if !same {
+			return nil, err
+		}
+		known.at, known.stale = now, err.Error()
+		return known, nil
 	}
 	if missing := plan.Incomplete(identities(objects)); missing != "" {
 		return nil, fmt.Errorf("%w: Bundle %s/%s: %s: %s", errContent, names.Namespace, name, revision, missing)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -107,6 +108,7 @@ func TestComponentsComeFromGit(t *testing.T) {
 		repo.Commit("platform/kustomization.yaml", strings.ReplaceAll(pinned, "DIGEST", digestOne))
 		i.until("mended", is("Available", "True"))
 	})
+	t.Run("what was taken before is kept up while there is no telling what is newest", func(t *testing.T) { i.keepsUp(t, repo) })
 	t.Run("a server that is away changes nothing", func(t *testing.T) {
 		b.Spec.Source.Git.URL = "http://127.0.0.1:1/away.git"
 		if err := i.Client.Update(t.Context(), b); err != nil {
@@ -117,6 +119,26 @@ func TestComponentsComeFromGit(t *testing.T) {
 			t.Errorf("with a server that is away: %v", kv.Status.Conditions)
 		}
 	})
+}
+
+// keepsUp checks that components come back while the branch that they are of is away.
+func (i *install) keepsUp(t *testing.T, repo *sourcetest.Repository) {
+	t.Helper()
+	repo.Git("branch", "-m", "main", "away")
+	if err := i.Client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "virt-api"}}); err != nil {
+		t.Fatal(err)
+	}
+	i.now = i.now.Add(2 * time.Minute)
+	i.round()
+	if kv := i.until("back", is("Available", "True")); !is("Synchronized", "False")(kv) || !strings.Contains(fmt.Sprint(kv.Status.Conditions), "Bundle kubevirt/platform: fetching branch main") {
+		t.Errorf("with a branch that is away: %v", kv.Status.Conditions)
+	}
+	if image, _ := i.api(t); !strings.HasSuffix(image, digestOne) {
+		t.Errorf("virt-api came back with image %s", image)
+	}
+	repo.Git("branch", "-m", "away", "main")
+	i.now = i.now.Add(2 * time.Minute)
+	i.until("as it was", is("Synchronized", ""))
 }
 
 func (i *install) suspend(t *testing.T, b *v1alpha1.Bundle) {

@@ -91,7 +91,7 @@ func (c *Controller) observeTarget(ctx context.Context, r *round, now time.Time)
 	}
 	from := render.Settings{}
 	if taken != nil {
-		from.Manifests, r.seen.Look = taken.manifests, taken.every
+		from.Manifests, r.seen.Look, r.seen.Stale = taken.manifests, taken.every, taken.stale
 	}
 	nodes, err := count(ctx, c.live, nodes())
 	if err != nil {

@@ -38,6 +38,8 @@ type Seen struct {
 	Build error
 	// Unanswered says why the components can't be fetched now, "" if they were.
 	Unanswered string
+	// Stale says why it is not known whether the components are the newest, "" if it is known.
+	Stale string
 	// Look is when to look again at where they come from, zero for those of the operator itself.
 	Look time.Duration
 	// Target is what is to run; Recorded says that the inventory names all of it.
@@ -206,7 +208,11 @@ func rollOut(now time.Time, s Seen) Plan {
 			Recheck: now.Add(soon),
 		}
 	}
-	return Plan{Status: status(now, s, ready()), Recheck: now.Add(s.again())}
+	done := ready()
+	if s.Stale != "" {
+		done = retrying(done, s.Stale)
+	}
+	return Plan{Status: status(now, s, done), Recheck: now.Add(s.again())}
 }
 
 // again is how long an install that is as it should be is left alone.
