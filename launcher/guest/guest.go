@@ -261,10 +261,12 @@ func (g *Guest) step(ctx context.Context) (plan.Plan, error) {
 			break
 		}
 	}
-	if after, stateErr := g.driver.State(ctx); stateErr == nil {
+	after, unseen := g.driver.State(ctx)
+	if unseen == nil {
 		state = after
 	}
-	if err != nil && state.Phase <= driver.Defined && g.gives(now, err) {
+	// A guest that can't be seen may run: a start may fail late, such as by its deadline.
+	if err != nil && unseen == nil && state.Phase <= driver.Defined && g.gives(now, err) {
 		state.Phase, state.Why = driver.Ended, driver.Failed
 	}
 	g.publish(state, err)

@@ -159,6 +159,41 @@ func TestAGuestThatTheHypervisorRefusesEndsTheLauncher(t *testing.T) {
 	}
 }
 
+// late is a driver whose start fails though the guest runs, which can't be seen at once.
+type late struct {
+	*fake.Driver
+	blind bool
+}
+
+func (l *late) Start(ctx context.Context, first driver.Phase) error {
+	l.blind = true
+	return errors.Join(driver.Refusal{Err: errors.New("starting the guest: no answer")}, l.Driver.Start(ctx, first))
+}
+
+func (l *late) State(ctx context.Context) (driver.State, error) {
+	if l.blind {
+		l.blind = false
+		return driver.State{}, errors.New("no answer")
+	}
+	return l.Driver.State(ctx)
+}
+
+func TestAGuestThatMayRunIsNotGivenUp(t *testing.T) {
+	g := guest.New(&late{Driver: fake.Open()}, time.Minute)
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err == nil {
+		t.Fatal("no error")
+	}
+	if r, _ := g.Report(); r.State.Phase == driver.Ended {
+		t.Errorf("the report says %+v", r)
+	}
+	if err := g.SyncVMI(t.Context(), xml, driver.Running); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := g.Report(); r.State.Phase != driver.Running {
+		t.Errorf("the report says %+v", r)
+	}
+}
+
 func TestAStartThatFailsByBadLuckIsTriedAgain(t *testing.T) {
 	d := &unlucky{fake.Open(), 2}
 	g := guest.New(d, time.Minute)
