@@ -68,7 +68,8 @@ func (w *watcher) watch(kind v1alpha1.SourceKind) (bool, error) {
 	wakes := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, o *unstructured.Unstructured) []reconcile.Request {
 		return w.named(ctx, kind, client.ObjectKeyFromObject(o))
 	})
-	return true, w.controller.Watch(watch.Kind(w.mgr.GetCache(), fluxSource(kind), wakes, newArtifact()))
+	err = w.controller.Watch(watch.Kind(w.mgr.GetCache(), fluxSource(kind), wakes, newArtifact()))
+	return err == nil, err
 }
 
 // named returns the Bundles that name a source.
