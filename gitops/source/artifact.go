@@ -32,8 +32,8 @@ func (a Artifact) Fetch(ctx context.Context) (*Checkout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the digest %q of the artifact of %s is none: it must be sha256, sha384 or sha512 and its hexadecimal digits", ErrRefused, a.Digest, a.Of)
 	}
-	if u, err := url.Parse(a.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%w: the URL of the artifact of %s must be http or https", ErrRefused, a.Of)
+	if u, err := url.Parse(a.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return nil, fmt.Errorf("%w: the URL of the artifact of %s must be http or https and hold no credentials", ErrRefused, a.Of)
 	}
 	dir, err := temporary()
 	if err != nil {

@@ -60,6 +60,8 @@ func TestTheArtifactOfASource(t *testing.T) {
 	refuses(t, closed, nil, "connection refused")
 	closed.URL = "file:///etc/passwd"
 	refuses(t, closed, source.ErrRefused, "must be http or https")
+	closed.URL = "http://me:canary@127.0.0.1:1/a.tar.gz"
+	refuses(t, closed, source.ErrRefused, "hold no credentials")
 }
 
 // G2: nothing of an archive is written outside, and what could lead a reader outside is refused.

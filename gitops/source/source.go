@@ -33,9 +33,9 @@ var (
 
 // Source is where a tree comes from.
 type Source interface {
-	// Fetch gets the revision. An error wraps ErrRef, ErrRefused, ErrCredentials, ErrCertificates or ErrKeys, or tells why the server can't be
-	// reached; it never holds a credential. Once the revision is known, its refusal is a *Refused. ErrUnchanged is
-	// returned for the one that is known.
+	// Fetch gets the revision. An error wraps ErrRef, ErrRefused, ErrCredentials, ErrCertificates or ErrKeys, or tells why
+	// the server can't be reached; it never holds a credential. Once the revision is known, its refusal is a *Refused.
+	// ErrUnchanged is returned for the one that is known.
 	Fetch(ctx context.Context) (*Checkout, error)
 }
 

@@ -132,8 +132,8 @@ func failure(of Ref, err error) error {
 	return &Unanswered{of, err}
 }
 
-// Check finds what has to be written: by dry runs, but of objects that show that they are as they should be. The error is Refusals where objects are refused, and Unanswered where
-// that can't be told of one of them now.
+// Check finds what has to be written: by dry runs, but of objects that show that they are as they should be. The error is
+// Refusals where objects are refused, and Unanswered where that can't be told of one of them now.
 func (r *Releaser) Check(ctx context.Context, objects []*unstructured.Unstructured) (Changes, error) {
 	given := provided(objects)
 	results := make([]result, len(objects))
