@@ -36,6 +36,9 @@ func (c *Controller) back(ctx context.Context, r *round, over build.Overlay) err
 	if err != nil {
 		return fmt.Errorf("fetching the last healthy revision again: %w", r.fits(err))
 	}
+	if _, hash := parted(checkout.Revision); !strings.HasSuffix(r.seen.Revision, hash) { // a tag that was moved
+		return errors.Join(fmt.Errorf("%w: the source has %s in place of the last healthy revision", source.ErrRefused, checkout.Revision), checkout.Close())
+	}
 	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err
@@ -47,18 +50,34 @@ func (c *Controller) back(ctx context.Context, r *round, over build.Overlay) err
 // earlier is the Bundle as if its source named one revision of it.
 func earlier(b *v1alpha1.Bundle, revision string) (*v1alpha1.Bundle, error) {
 	at := b.DeepCopy()
-	algorithm, hash, ok := strings.Cut(revision[strings.LastIndex(revision, "@")+1:], ":")
+	name, digest := parted(revision)
+	_, hash, ok := strings.Cut(digest, ":")
 	switch s := &at.Spec.Source; {
 	case !ok:
 		return nil, fmt.Errorf("%w: revision %s names no hash", source.ErrRefused, revision)
+	case s.Git != nil && s.Git.Verify != nil && signsTags(s.Git.Verify.Mode):
+		s.Git.Ref = tagged(name) // whose signature is the tag's
 	case s.Git != nil:
 		s.Git.Ref = v1alpha1.GitRef{Commit: hash}
 	case s.OCI != nil:
-		s.OCI.Ref = v1alpha1.OCIRef{Digest: algorithm + ":" + hash}
+		s.OCI.Ref = v1alpha1.OCIRef{Digest: digest}
 	default:
 		return nil, errNoEarlier
 	}
 	return at, nil
+}
+
+// parted returns what was followed to a revision, "" where it was named itself, and its digest.
+func parted(revision string) (name, digest string) {
+	at := strings.LastIndex(revision, "@")
+	return revision[:max(at, 0)], revision[at+1:]
+}
+
+func tagged(name string) v1alpha1.GitRef {
+	if strings.HasPrefix(name, "refs/") {
+		return v1alpha1.GitRef{Name: name}
+	}
+	return v1alpha1.GitRef{Tag: name}
 }
 
 // remember keeps what a healthy revision was built to, for going back to it.

@@ -116,7 +116,11 @@ func (r *round) verification(ctx context.Context, v *v1alpha1.GitVerification) (
 	if err != nil {
 		return nil, err
 	}
-	return &source.Verify{Commit: v.Mode != v1alpha1.VerifyTag, Tag: v.Mode == v1alpha1.VerifyTag || v.Mode == v1alpha1.VerifyTagAndHEAD, Keys: keys}, nil
+	return &source.Verify{Commit: v.Mode != v1alpha1.VerifyTag, Tag: signsTags(v.Mode), Keys: keys}, nil
+}
+
+func signsTags(m v1alpha1.VerifyMode) bool {
+	return m == v1alpha1.VerifyTag || m == v1alpha1.VerifyTagAndHEAD
 }
 
 func fingerprint(v *source.Verify) string {

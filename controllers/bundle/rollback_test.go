@@ -13,6 +13,7 @@ import (
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
+	"virtstack.io/virtstack/gitops/source/sourcetest"
 )
 
 // careful is a tenant whose Bundle goes back, with a revision that is healthy.
@@ -141,6 +142,37 @@ func TestWhatWasHealthyIsNotLeft(t *testing.T) {
 	if b.Status.RolledBack != nil || b.Status.LastHealthyRevision != "" {
 		t.Errorf("gone back from the first: %+v", b.Status)
 	}
+}
+
+// Where a tag has to be signed, going back after a restart is to the signed tag, as long as it leads to what was healthy.
+func TestGoingBackToASignedTag(t *testing.T) {
+	x := start(t)
+	key := sourcetest.NewKey(t)
+	x.keys("Secret", key)
+	x.repo.SignSSH(key)
+	g := x.bundle.Spec.Source.Git
+	g.Ref = v1alpha1.GitRef{SemVer: "1.x"}
+	g.Verify = &v1alpha1.GitVerification{Mode: v1alpha1.VerifyTag, SecretRef: &v1alpha1.LocalObjectReference{Name: "signers"}}
+	x.bundle.Spec.Rollback = &v1alpha1.BundleRollback{OnFailure: true}
+	x.bundle.Spec.HealthCheckExprs = []kustomize.CustomHealthCheck{expressions("ConfigMap", "data.value.startsWith('good')", "", "data.value == 'bad'")}
+	release := func(version, value string) string {
+		hash := x.repo.Commit("a.yaml", settings("a", value))
+		x.repo.Git("tag", "-f", "-s", "-m", version, version)
+		return version + "@sha1:" + hash
+	}
+	good := release("v1.0.0", "good")
+	x.create(x.bundle)
+	x.ready(x.settle(), good)
+	bad := release("v1.1.0", "bad")
+	x.back(x.settle(), bad, good)
+	x.controller = x.process(nil)
+	x.now = x.now.Add(10 * time.Minute)
+	x.back(x.settle(), bad, good)
+	moved := release("v1.0.0", "good and moved")
+	x.controller = x.process(nil)
+	x.now = x.now.Add(10 * time.Minute)
+	x.failed(x.settle(), plan.RollbackFailed, "the source has "+moved+" in place of the last healthy revision")
+	x.holds("a", "good")
 }
 
 // A rollback that fails says why, and what is applied stays.
