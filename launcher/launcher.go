@@ -50,6 +50,9 @@ func Execute() int {
 	if len(os.Args) > 1 && os.Args[1] == "probe" {
 		return probe(os.Args[2:])
 	}
+	if len(os.Args) > 1 && os.Args[1] == "ask" {
+		return askGuest(os.Args[2:])
+	}
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return 0

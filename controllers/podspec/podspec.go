@@ -22,6 +22,9 @@ import (
 // and to close its disks.
 const extraGrace = 30
 
+// launcher is the launcher's program in its image.
+const launcher = "/usr/bin/virt-launcher"
+
 // Claims tells of each claim that a VMI's volumes read whether it is a raw device, by the claim's name.
 type Claims map[string]bool
 
@@ -136,7 +139,7 @@ func compute(vmi *v1.VirtualMachineInstance, cfg config.Config, image string) k8
 		Name:            guestv1.ComputeContainer,
 		Image:           image,
 		ImagePullPolicy: cfg.ImagePullPolicy,
-		Command:         []string{"/usr/bin/virt-launcher"},
+		Command:         []string{launcher},
 		Args: []string{
 			"--namespace", vmi.Namespace, "--name", vmi.Name, "--uid", string(vmi.UID),
 			"--grace-period-seconds", strconv.FormatInt(defaults.GracePeriod(vmi), 10),
@@ -170,15 +173,23 @@ func ports(vmi *v1.VirtualMachineInstance) []k8sv1.ContainerPort {
 }
 
 // probe returns a probe of the guest: it starts 10 s later than asked, for the time until the guest boots, and its
-// answer may take a second longer.
+// answer may take a second longer. What goes by the guest's agent is asked by the launcher's own program.
 func probe(p *v1.Probe) *k8sv1.Probe {
 	if p == nil {
 		return nil
 	}
+	handler, timeout := k8sv1.ProbeHandler{HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket}, max(p.TimeoutSeconds, 1)
+	if p.Exec != nil || p.GuestAgentPing != nil {
+		ask := []string{launcher, "ask", "--timeout-seconds", strconv.FormatInt(int64(timeout), 10)}
+		if p.Exec != nil {
+			ask = append(append(ask, "--"), p.Exec.Command...)
+		}
+		handler.Exec = &k8sv1.ExecAction{Command: ask}
+	}
 	return &k8sv1.Probe{
-		ProbeHandler:        k8sv1.ProbeHandler{HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket},
+		ProbeHandler:        handler,
 		InitialDelaySeconds: p.InitialDelaySeconds + 10,
-		TimeoutSeconds:      max(p.TimeoutSeconds, 1) + 1,
+		TimeoutSeconds:      timeout + 1,
 		PeriodSeconds:       p.PeriodSeconds,
 		SuccessThreshold:    p.SuccessThreshold,
 		FailureThreshold:    p.FailureThreshold,

@@ -178,7 +178,7 @@ func TestWhatCantBeRenderedIsNamed(t *testing.T) {
 			s.Domain.Devices.Interfaces = []v1.Interface{{Name: "x", InterfaceBindingMethod: v1.InterfaceBindingMethod{SRIOV: &v1.InterfaceSRIOV{}}}}
 		}, "spec.domain.devices.interfaces[0].sriov"},
 		"probe": {func(s *v1.VirtualMachineInstanceSpec) {
-			s.LivenessProbe = &v1.Probe{Handler: v1.Handler{GuestAgentPing: &v1.GuestAgentPing{}}}
+			s.LivenessProbe = &v1.Probe{Handler: v1.Handler{Exec: &k8sv1.ExecAction{}}}
 		}, "spec.livenessProbe"},
 	} {
 		vmi := &v1.VirtualMachineInstance{}

@@ -57,8 +57,8 @@ func supportedProbes(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 		field string
 		probe *v1.Probe
 	}{{"spec.readinessProbe", vmi.Spec.ReadinessProbe}, {"spec.livenessProbe", vmi.Spec.LivenessProbe}} {
-		if c.probe != nil && c.probe.HTTPGet == nil && c.probe.TCPSocket == nil {
-			return &UnsupportedError{c.field, "only httpGet and tcpSocket are supported yet"}
+		if p := c.probe; p != nil && p.HTTPGet == nil && p.TCPSocket == nil && p.GuestAgentPing == nil && (p.Exec == nil || len(p.Exec.Command) == 0) {
+			return &UnsupportedError{c.field, "must have httpGet, tcpSocket, guestAgentPing, or exec with a command"}
 		}
 	}
 	return nil

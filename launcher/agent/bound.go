@@ -64,3 +64,10 @@ func text(s string) string {
 		return r
 	}, s))
 }
+
+// Printable returns what a program in the guest wrote as one line, without what isn't printed.
+func Printable(output string) string {
+	return strings.Join(strings.FieldsFunc(output[:min(len(output), driver.MaxOutput)], func(r rune) bool {
+		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
+	}), " ")
+}

@@ -11,7 +11,8 @@ var ErrNoAgent = errors.New("no guest agent is connected")
 // AgentPatience is how long an agent may take for one answer. A hostile one takes all of it, every time.
 const AgentPatience = 5 * time.Second
 
-// AgentCall is something that the agent in the guest can be asked for: AskSystem, SetKeys or SetPassword.
+// AgentCall is something that the agent in the guest can be asked for: AskSystem, SetKeys,
+// SetPassword, Ping or Run.
 type AgentCall interface{ agentCall() }
 
 type (
@@ -24,11 +25,20 @@ type (
 	}
 	// SetPassword replaces a user's password.
 	SetPassword struct{ User, Password string }
+	// Ping asks for nothing but an answer.
+	Ping struct{}
+	// Run runs a program in the guest and waits for its end, for as long as the caller's context lets it.
+	Run struct {
+		Path string
+		Args []string
+	}
 )
 
 func (AskSystem) agentCall()   {}
 func (SetKeys) agentCall()     {}
 func (SetPassword) agentCall() {}
+func (Ping) agentCall()        {}
+func (Run) agentCall()         {}
 
 // AgentInfo is what an agent said: every word of it is the guest's, and a guest is believed nothing. See package
 // launcher/agent for what becomes of it. What the agent doesn't know is empty.
@@ -38,6 +48,16 @@ type AgentInfo struct {
 	Timezone   string
 	OS         AgentOS
 	Interfaces []AgentInterface
+	// Ran is how the program of a Run ended.
+	Ran AgentRan
+}
+
+// AgentRan is a program's end.
+type AgentRan struct {
+	// Exit is its exit code, or 128 and the number of the signal that ended it.
+	Exit int
+	// Output is the beginning of what it wrote, errors last.
+	Output string
 }
 
 // AgentOS are the fields of the guest's os-release, and its kernel.

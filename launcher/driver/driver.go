@@ -37,8 +37,8 @@ type Driver interface {
 	Stop(ctx context.Context) error
 	// Act asks the running guest for something and returns before it is done. It fails if the guest doesn't run.
 	Act(ctx context.Context, act Act) error
-	// Agent asks the agent in the running guest and waits for its answer, for no longer than AgentPatience; ErrNoAgent
-	// is in the error where none is connected. Only AskSystem gives an AgentInfo.
+	// Agent asks the agent in the running guest and waits for each answer of it no longer than AgentPatience; ErrNoAgent
+	// is in the error where none is connected. Only AskSystem and Run give an AgentInfo.
 	Agent(ctx context.Context, call AgentCall) (AgentInfo, error)
 	// Dump writes the running guest's memory to w, as an ELF core, and returns when it is there. The guest's CPUs stand
 	// still meanwhile; its phase stays as it is. When ctx ends or w fails, the dump ends with that error, and the guest

@@ -8,14 +8,25 @@ import (
 	"virtstack.io/virtstack/machine/names"
 )
 
-// What devices need that a plain guest has none of, in bytes: the processes of a TPM and of a file system, from measured
+// What devices need that a plain guest has none of, in bytes: the processes of a TPM, of a file system and of a probe, from measured
 // proportional set sizes with a margin; for devices of the node what the contract gives, which can't be measured
 // without one. Source: docs/decisions/0005-memory-overhead.md.
 const (
 	tpmMemory        = 8 * mib
 	filesystemMemory = 8 * mib
 	passedMemory     = 1024 * mib
+	probeMemory      = 16 * mib
 )
+
+// askers returns how many programs may ask the guest's agent at one time, for the kubelet's probes.
+func askers(vmi *v1.VirtualMachineInstance) (n int64) {
+	for _, p := range []*v1.Probe{vmi.Spec.ReadinessProbe, vmi.Spec.LivenessProbe} {
+		if p != nil && (p.Exec != nil || p.GuestAgentPing != nil) {
+			n++
+		}
+	}
+	return n
+}
 
 // deviceMemory returns the bytes that a guest's devices need beyond those of a plain guest.
 func deviceMemory(d *v1.Devices) int64 {

@@ -73,7 +73,7 @@ func Overhead(vmi *v1.VirtualMachineInstance, cfg config.Config) resource.Quanti
 	if g := vmi.Spec.Domain.Devices.AutoattachGraphicsDevice; g == nil || *g {
 		bytes += perScreenMemory
 	}
-	bytes += deviceMemory(&vmi.Spec.Domain.Devices)
+	bytes += deviceMemory(&vmi.Spec.Domain.Devices) + probeMemory*askers(vmi)
 	if m := vmi.Spec.Domain.Memory; m != nil && m.ReservedOverhead != nil && m.ReservedOverhead.AddedOverhead != nil {
 		bytes += min(max(0, m.ReservedOverhead.AddedOverhead.Value()), maxOverhead)
 	}

@@ -43,6 +43,14 @@ func TestWhatAPodAsksFor(t *testing.T) {
 			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "244Mi", "devices.kubevirt.io/tun": "1"},
 			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
 		},
+		"two probes by the guest's agent": {
+			vmi(func(v *v1.VirtualMachineInstance) {
+				v.Spec.ReadinessProbe = &v1.Probe{Handler: v1.Handler{Exec: &k8sv1.ExecAction{Command: []string{"true"}}}}
+				v.Spec.LivenessProbe = &v1.Probe{Handler: v1.Handler{GuestAgentPing: &v1.GuestAgentPing{}}}
+			}), emulated,
+			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "276Mi", "devices.kubevirt.io/tun": "1"},
+			map[k8sv1.ResourceName]string{"devices.kubevirt.io/tun": "1"},
+		},
 		"KVM has no translation cache": {
 			vmi(), kvm,
 			map[k8sv1.ResourceName]string{"cpu": "100m", "memory": "212Mi", "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1", "devices.kubevirt.io/vhost-net": "1"},

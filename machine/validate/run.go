@@ -77,6 +77,9 @@ func probes(path *field.Path, spec *v1.VirtualMachineInstanceSpec) field.ErrorLi
 		at := path.Child(one.name)
 		errs = append(errs, exactlyOne(at, one.Handler)...)
 		errs = append(errs, probePort(at, one.Handler)...)
+		if one.Exec != nil && (len(one.Exec.Command) == 0 || one.Exec.Command[0] == "") {
+			errs = append(errs, field.Required(at.Child("exec", "command"), "must be a program of the guest's and its arguments, such as [\"/usr/bin/test\", \"-e\", \"/run/ready\"]"))
+		}
 		if !pod && (one.HTTPGet != nil || one.TCPSocket != nil) {
 			errs = append(errs, field.Invalid(at, strings.Join(set(one.Handler), ", "),
 				"needs a network with pod: {}: use exec or guestAgentPing for a machine without"))

@@ -83,7 +83,7 @@ func (x State_Phase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State_Phase.Descriptor instead.
 func (State_Phase) EnumDescriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10, 0}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type State_StopReason int32
@@ -142,7 +142,114 @@ func (x State_StopReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State_StopReason.Descriptor instead.
 func (State_StopReason) EnumDescriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10, 1}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12, 1}
+}
+
+type ProbeRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Protocol uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// A program of the guest's and its arguments; none: it is enough that the agent answers, or that the guest is paused.
+	Command       []string `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeRequest) Reset() {
+	*x = ProbeRequest{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeRequest) ProtoMessage() {}
+
+func (x *ProbeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeRequest.ProtoReflect.Descriptor instead.
+func (*ProbeRequest) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ProbeRequest) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *ProbeRequest) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+type ProbeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the command; 128 and the signal's number where one ended it.
+	ExitCode int32 `protobuf:"varint,1,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// What it wrote, at most 1 KiB of what can be printed.
+	Output        string `protobuf:"bytes,2,opt,name=output,proto3" json:"output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeResponse) Reset() {
+	*x = ProbeResponse{}
+	mi := &file_api_guest_v1_guest_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeResponse) ProtoMessage() {}
+
+func (x *ProbeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_guest_v1_guest_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeResponse.ProtoReflect.Descriptor instead.
+func (*ProbeResponse) Descriptor() ([]byte, []int) {
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ProbeResponse) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *ProbeResponse) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
 }
 
 type SyncVirtualMachineRequest struct {
@@ -160,7 +267,7 @@ type SyncVirtualMachineRequest struct {
 
 func (x *SyncVirtualMachineRequest) Reset() {
 	*x = SyncVirtualMachineRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[0]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -172,7 +279,7 @@ func (x *SyncVirtualMachineRequest) String() string {
 func (*SyncVirtualMachineRequest) ProtoMessage() {}
 
 func (x *SyncVirtualMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[0]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -185,7 +292,7 @@ func (x *SyncVirtualMachineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncVirtualMachineRequest.ProtoReflect.Descriptor instead.
 func (*SyncVirtualMachineRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{0}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SyncVirtualMachineRequest) GetProtocol() uint32 {
@@ -227,7 +334,7 @@ type SyncVirtualMachineResponse struct {
 
 func (x *SyncVirtualMachineResponse) Reset() {
 	*x = SyncVirtualMachineResponse{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[1]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -239,7 +346,7 @@ func (x *SyncVirtualMachineResponse) String() string {
 func (*SyncVirtualMachineResponse) ProtoMessage() {}
 
 func (x *SyncVirtualMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[1]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -252,7 +359,7 @@ func (x *SyncVirtualMachineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncVirtualMachineResponse.ProtoReflect.Descriptor instead.
 func (*SyncVirtualMachineResponse) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{1}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SyncVirtualMachineResponse) GetProtocol() uint32 {
@@ -291,7 +398,7 @@ type NodeFacts struct {
 
 func (x *NodeFacts) Reset() {
 	*x = NodeFacts{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[2]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +410,7 @@ func (x *NodeFacts) String() string {
 func (*NodeFacts) ProtoMessage() {}
 
 func (x *NodeFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[2]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +423,7 @@ func (x *NodeFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeFacts.ProtoReflect.Descriptor instead.
 func (*NodeFacts) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{2}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NodeFacts) GetName() string {
@@ -375,7 +482,7 @@ type Smbios struct {
 
 func (x *Smbios) Reset() {
 	*x = Smbios{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +494,7 @@ func (x *Smbios) String() string {
 func (*Smbios) ProtoMessage() {}
 
 func (x *Smbios) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[3]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,7 +507,7 @@ func (x *Smbios) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Smbios.ProtoReflect.Descriptor instead.
 func (*Smbios) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{3}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Smbios) GetManufacturer() string {
@@ -461,7 +568,7 @@ type Interface struct {
 
 func (x *Interface) Reset() {
 	*x = Interface{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +580,7 @@ func (x *Interface) String() string {
 func (*Interface) ProtoMessage() {}
 
 func (x *Interface) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[4]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +593,7 @@ func (x *Interface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interface.ProtoReflect.Descriptor instead.
 func (*Interface) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{4}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Interface) GetName() string {
@@ -553,7 +660,7 @@ type Lease6 struct {
 
 func (x *Lease6) Reset() {
 	*x = Lease6{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +672,7 @@ func (x *Lease6) String() string {
 func (*Lease6) ProtoMessage() {}
 
 func (x *Lease6) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[5]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +685,7 @@ func (x *Lease6) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease6.ProtoReflect.Descriptor instead.
 func (*Lease6) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{5}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Lease6) GetBridge() string {
@@ -628,7 +735,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +747,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[6]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +760,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{6}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Lease) GetBridge() string {
@@ -745,7 +852,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +864,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +877,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{7}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Route) GetDestination() string {
@@ -802,7 +909,7 @@ type DhcpOptions struct {
 
 func (x *DhcpOptions) Reset() {
 	*x = DhcpOptions{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +921,7 @@ func (x *DhcpOptions) String() string {
 func (*DhcpOptions) ProtoMessage() {}
 
 func (x *DhcpOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +934,7 @@ func (x *DhcpOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DhcpOptions.ProtoReflect.Descriptor instead.
 func (*DhcpOptions) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{8}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DhcpOptions) GetBootFileName() string {
@@ -867,7 +974,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -879,7 +986,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -892,7 +999,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{9}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchRequest) GetProtocol() uint32 {
@@ -928,7 +1035,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1047,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1060,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{10}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *State) GetPhase() State_Phase {
@@ -1050,7 +1157,7 @@ type Dump struct {
 
 func (x *Dump) Reset() {
 	*x = Dump{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1169,7 @@ func (x *Dump) String() string {
 func (*Dump) ProtoMessage() {}
 
 func (x *Dump) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1182,7 @@ func (x *Dump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dump.ProtoReflect.Descriptor instead.
 func (*Dump) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Dump) GetVolume() string {
@@ -1124,7 +1231,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1243,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1256,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{12}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Credentials) GetProblem() string {
@@ -1182,7 +1289,7 @@ type Agent struct {
 
 func (x *Agent) Reset() {
 	*x = Agent{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1301,7 @@ func (x *Agent) String() string {
 func (*Agent) ProtoMessage() {}
 
 func (x *Agent) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1314,7 @@ func (x *Agent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agent.ProtoReflect.Descriptor instead.
 func (*Agent) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{13}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Agent) GetHostname() string {
@@ -1301,7 +1408,7 @@ type AgentInterface struct {
 
 func (x *AgentInterface) Reset() {
 	*x = AgentInterface{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1420,7 @@ func (x *AgentInterface) String() string {
 func (*AgentInterface) ProtoMessage() {}
 
 func (x *AgentInterface) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1433,7 @@ func (x *AgentInterface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentInterface.ProtoReflect.Descriptor instead.
 func (*AgentInterface) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{14}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AgentInterface) GetName() string {
@@ -1366,7 +1473,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1485,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1498,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{15}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Nic) GetName() string {
@@ -1435,7 +1542,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1554,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1567,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{16}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Disk) GetName() string {
@@ -1495,7 +1602,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +1614,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +1627,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{17}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ActRequest) GetProtocol() uint32 {
@@ -1645,7 +1752,7 @@ type Shutdown struct {
 
 func (x *Shutdown) Reset() {
 	*x = Shutdown{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1764,7 @@ func (x *Shutdown) String() string {
 func (*Shutdown) ProtoMessage() {}
 
 func (x *Shutdown) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1777,7 @@ func (x *Shutdown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shutdown.ProtoReflect.Descriptor instead.
 func (*Shutdown) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{18}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{20}
 }
 
 type Kill struct {
@@ -1681,7 +1788,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1800,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1813,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{21}
 }
 
 type Pause struct {
@@ -1717,7 +1824,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1836,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1849,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{20}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{22}
 }
 
 type Unpause struct {
@@ -1753,7 +1860,7 @@ type Unpause struct {
 
 func (x *Unpause) Reset() {
 	*x = Unpause{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1872,7 @@ func (x *Unpause) String() string {
 func (*Unpause) ProtoMessage() {}
 
 func (x *Unpause) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[21]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1885,7 @@ func (x *Unpause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unpause.ProtoReflect.Descriptor instead.
 func (*Unpause) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{21}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{23}
 }
 
 // DumpMemory of a name that was asked for before changes nothing.
@@ -1798,7 +1905,7 @@ type DumpMemory struct {
 
 func (x *DumpMemory) Reset() {
 	*x = DumpMemory{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[22]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1917,7 @@ func (x *DumpMemory) String() string {
 func (*DumpMemory) ProtoMessage() {}
 
 func (x *DumpMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[22]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1930,7 @@ func (x *DumpMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpMemory.ProtoReflect.Descriptor instead.
 func (*DumpMemory) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{22}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DumpMemory) GetVolume() string {
@@ -1862,7 +1969,7 @@ type StopDump struct {
 
 func (x *StopDump) Reset() {
 	*x = StopDump{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[23]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +1981,7 @@ func (x *StopDump) String() string {
 func (*StopDump) ProtoMessage() {}
 
 func (x *StopDump) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[23]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +1994,7 @@ func (x *StopDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopDump.ProtoReflect.Descriptor instead.
 func (*StopDump) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{23}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{25}
 }
 
 type ActResponse struct {
@@ -1900,7 +2007,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_api_guest_v1_guest_proto_msgTypes[24]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2019,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_guest_v1_guest_proto_msgTypes[24]
+	mi := &file_api_guest_v1_guest_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2032,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{24}
+	return file_api_guest_v1_guest_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ActResponse) GetAgain() bool {
@@ -1939,7 +2046,13 @@ var File_api_guest_v1_guest_proto protoreflect.FileDescriptor
 
 const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\n" +
-	"\x18api/guest/v1/guest.proto\x12\x12virtstack.guest.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\x01\n" +
+	"\x18api/guest/v1/guest.proto\x12\x12virtstack.guest.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"D\n" +
+	"\fProbeRequest\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x18\n" +
+	"\acommand\x18\x02 \x03(\tR\acommand\"D\n" +
+	"\rProbeResponse\x12\x1b\n" +
+	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06output\x18\x02 \x01(\tR\x06output\"\xbb\x01\n" +
 	"\x19SyncVirtualMachineRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x10\n" +
 	"\x03vmi\x18\x02 \x01(\fR\x03vmi\x121\n" +
@@ -2102,11 +2215,12 @@ const file_api_guest_v1_guest_proto_rawDesc = "" +
 	"\n" +
 	"\bStopDump\"#\n" +
 	"\vActResponse\x12\x14\n" +
-	"\x05again\x18\x01 \x01(\bR\x05again2\x8c\x02\n" +
+	"\x05again\x18\x01 \x01(\bR\x05again2\xda\x02\n" +
 	"\x05Guest\x12s\n" +
 	"\x12SyncVirtualMachine\x12-.virtstack.guest.v1.SyncVirtualMachineRequest\x1a..virtstack.guest.v1.SyncVirtualMachineResponse\x12F\n" +
 	"\x05Watch\x12 .virtstack.guest.v1.WatchRequest\x1a\x19.virtstack.guest.v1.State0\x01\x12F\n" +
-	"\x03Act\x12\x1e.virtstack.guest.v1.ActRequest\x1a\x1f.virtstack.guest.v1.ActResponseB-Z+virtstack.io/virtstack/api/guest/v1;guestv1b\x06proto3"
+	"\x03Act\x12\x1e.virtstack.guest.v1.ActRequest\x1a\x1f.virtstack.guest.v1.ActResponse\x12L\n" +
+	"\x05Probe\x12 .virtstack.guest.v1.ProbeRequest\x1a!.virtstack.guest.v1.ProbeResponseB-Z+virtstack.io/virtstack/api/guest/v1;guestv1b\x06proto3"
 
 var (
 	file_api_guest_v1_guest_proto_rawDescOnce sync.Once
@@ -2121,74 +2235,78 @@ func file_api_guest_v1_guest_proto_rawDescGZIP() []byte {
 }
 
 var file_api_guest_v1_guest_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_api_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_api_guest_v1_guest_proto_goTypes = []any{
 	(State_Phase)(0),                   // 0: virtstack.guest.v1.State.Phase
 	(State_StopReason)(0),              // 1: virtstack.guest.v1.State.StopReason
-	(*SyncVirtualMachineRequest)(nil),  // 2: virtstack.guest.v1.SyncVirtualMachineRequest
-	(*SyncVirtualMachineResponse)(nil), // 3: virtstack.guest.v1.SyncVirtualMachineResponse
-	(*NodeFacts)(nil),                  // 4: virtstack.guest.v1.NodeFacts
-	(*Smbios)(nil),                     // 5: virtstack.guest.v1.Smbios
-	(*Interface)(nil),                  // 6: virtstack.guest.v1.Interface
-	(*Lease6)(nil),                     // 7: virtstack.guest.v1.Lease6
-	(*Lease)(nil),                      // 8: virtstack.guest.v1.Lease
-	(*Route)(nil),                      // 9: virtstack.guest.v1.Route
-	(*DhcpOptions)(nil),                // 10: virtstack.guest.v1.DhcpOptions
-	(*WatchRequest)(nil),               // 11: virtstack.guest.v1.WatchRequest
-	(*State)(nil),                      // 12: virtstack.guest.v1.State
-	(*Dump)(nil),                       // 13: virtstack.guest.v1.Dump
-	(*Credentials)(nil),                // 14: virtstack.guest.v1.Credentials
-	(*Agent)(nil),                      // 15: virtstack.guest.v1.Agent
-	(*AgentInterface)(nil),             // 16: virtstack.guest.v1.AgentInterface
-	(*Nic)(nil),                        // 17: virtstack.guest.v1.Nic
-	(*Disk)(nil),                       // 18: virtstack.guest.v1.Disk
-	(*ActRequest)(nil),                 // 19: virtstack.guest.v1.ActRequest
-	(*Shutdown)(nil),                   // 20: virtstack.guest.v1.Shutdown
-	(*Kill)(nil),                       // 21: virtstack.guest.v1.Kill
-	(*Pause)(nil),                      // 22: virtstack.guest.v1.Pause
-	(*Unpause)(nil),                    // 23: virtstack.guest.v1.Unpause
-	(*DumpMemory)(nil),                 // 24: virtstack.guest.v1.DumpMemory
-	(*StopDump)(nil),                   // 25: virtstack.guest.v1.StopDump
-	(*ActResponse)(nil),                // 26: virtstack.guest.v1.ActResponse
-	nil,                                // 27: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	nil,                                // 28: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
-	(*timestamppb.Timestamp)(nil),      // 29: google.protobuf.Timestamp
+	(*ProbeRequest)(nil),               // 2: virtstack.guest.v1.ProbeRequest
+	(*ProbeResponse)(nil),              // 3: virtstack.guest.v1.ProbeResponse
+	(*SyncVirtualMachineRequest)(nil),  // 4: virtstack.guest.v1.SyncVirtualMachineRequest
+	(*SyncVirtualMachineResponse)(nil), // 5: virtstack.guest.v1.SyncVirtualMachineResponse
+	(*NodeFacts)(nil),                  // 6: virtstack.guest.v1.NodeFacts
+	(*Smbios)(nil),                     // 7: virtstack.guest.v1.Smbios
+	(*Interface)(nil),                  // 8: virtstack.guest.v1.Interface
+	(*Lease6)(nil),                     // 9: virtstack.guest.v1.Lease6
+	(*Lease)(nil),                      // 10: virtstack.guest.v1.Lease
+	(*Route)(nil),                      // 11: virtstack.guest.v1.Route
+	(*DhcpOptions)(nil),                // 12: virtstack.guest.v1.DhcpOptions
+	(*WatchRequest)(nil),               // 13: virtstack.guest.v1.WatchRequest
+	(*State)(nil),                      // 14: virtstack.guest.v1.State
+	(*Dump)(nil),                       // 15: virtstack.guest.v1.Dump
+	(*Credentials)(nil),                // 16: virtstack.guest.v1.Credentials
+	(*Agent)(nil),                      // 17: virtstack.guest.v1.Agent
+	(*AgentInterface)(nil),             // 18: virtstack.guest.v1.AgentInterface
+	(*Nic)(nil),                        // 19: virtstack.guest.v1.Nic
+	(*Disk)(nil),                       // 20: virtstack.guest.v1.Disk
+	(*ActRequest)(nil),                 // 21: virtstack.guest.v1.ActRequest
+	(*Shutdown)(nil),                   // 22: virtstack.guest.v1.Shutdown
+	(*Kill)(nil),                       // 23: virtstack.guest.v1.Kill
+	(*Pause)(nil),                      // 24: virtstack.guest.v1.Pause
+	(*Unpause)(nil),                    // 25: virtstack.guest.v1.Unpause
+	(*DumpMemory)(nil),                 // 26: virtstack.guest.v1.DumpMemory
+	(*StopDump)(nil),                   // 27: virtstack.guest.v1.StopDump
+	(*ActResponse)(nil),                // 28: virtstack.guest.v1.ActResponse
+	nil,                                // 29: virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	nil,                                // 30: virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	(*timestamppb.Timestamp)(nil),      // 31: google.protobuf.Timestamp
 }
 var file_api_guest_v1_guest_proto_depIdxs = []int32{
-	4,  // 0: virtstack.guest.v1.SyncVirtualMachineRequest.node:type_name -> virtstack.guest.v1.NodeFacts
-	6,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
-	12, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
-	27, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
-	5,  // 4: virtstack.guest.v1.NodeFacts.smbios:type_name -> virtstack.guest.v1.Smbios
-	8,  // 5: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
-	7,  // 6: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
-	9,  // 7: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
-	10, // 8: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
-	28, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
+	6,  // 0: virtstack.guest.v1.SyncVirtualMachineRequest.node:type_name -> virtstack.guest.v1.NodeFacts
+	8,  // 1: virtstack.guest.v1.SyncVirtualMachineRequest.interfaces:type_name -> virtstack.guest.v1.Interface
+	14, // 2: virtstack.guest.v1.SyncVirtualMachineResponse.state:type_name -> virtstack.guest.v1.State
+	29, // 3: virtstack.guest.v1.NodeFacts.capability_cache:type_name -> virtstack.guest.v1.NodeFacts.CapabilityCacheEntry
+	7,  // 4: virtstack.guest.v1.NodeFacts.smbios:type_name -> virtstack.guest.v1.Smbios
+	10, // 5: virtstack.guest.v1.Interface.lease:type_name -> virtstack.guest.v1.Lease
+	9,  // 6: virtstack.guest.v1.Interface.lease6:type_name -> virtstack.guest.v1.Lease6
+	11, // 7: virtstack.guest.v1.Lease.routes:type_name -> virtstack.guest.v1.Route
+	12, // 8: virtstack.guest.v1.Lease.options:type_name -> virtstack.guest.v1.DhcpOptions
+	30, // 9: virtstack.guest.v1.DhcpOptions.private_options:type_name -> virtstack.guest.v1.DhcpOptions.PrivateOptionsEntry
 	0,  // 10: virtstack.guest.v1.State.phase:type_name -> virtstack.guest.v1.State.Phase
 	1,  // 11: virtstack.guest.v1.State.stop_reason:type_name -> virtstack.guest.v1.State.StopReason
-	29, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
-	18, // 13: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
-	17, // 14: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
-	14, // 15: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
-	15, // 16: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
-	13, // 17: virtstack.guest.v1.State.dump:type_name -> virtstack.guest.v1.Dump
-	29, // 18: virtstack.guest.v1.Dump.ended:type_name -> google.protobuf.Timestamp
-	16, // 19: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
-	20, // 20: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
-	21, // 21: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
-	22, // 22: virtstack.guest.v1.ActRequest.pause:type_name -> virtstack.guest.v1.Pause
-	23, // 23: virtstack.guest.v1.ActRequest.unpause:type_name -> virtstack.guest.v1.Unpause
-	24, // 24: virtstack.guest.v1.ActRequest.dump_memory:type_name -> virtstack.guest.v1.DumpMemory
-	25, // 25: virtstack.guest.v1.ActRequest.stop_dump:type_name -> virtstack.guest.v1.StopDump
-	2,  // 26: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
-	11, // 27: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
-	19, // 28: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
-	3,  // 29: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
-	12, // 30: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
-	26, // 31: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
-	29, // [29:32] is the sub-list for method output_type
-	26, // [26:29] is the sub-list for method input_type
+	31, // 12: virtstack.guest.v1.State.started:type_name -> google.protobuf.Timestamp
+	20, // 13: virtstack.guest.v1.State.disks:type_name -> virtstack.guest.v1.Disk
+	19, // 14: virtstack.guest.v1.State.nics:type_name -> virtstack.guest.v1.Nic
+	16, // 15: virtstack.guest.v1.State.credentials:type_name -> virtstack.guest.v1.Credentials
+	17, // 16: virtstack.guest.v1.State.agent:type_name -> virtstack.guest.v1.Agent
+	15, // 17: virtstack.guest.v1.State.dump:type_name -> virtstack.guest.v1.Dump
+	31, // 18: virtstack.guest.v1.Dump.ended:type_name -> google.protobuf.Timestamp
+	18, // 19: virtstack.guest.v1.Agent.interfaces:type_name -> virtstack.guest.v1.AgentInterface
+	22, // 20: virtstack.guest.v1.ActRequest.shutdown:type_name -> virtstack.guest.v1.Shutdown
+	23, // 21: virtstack.guest.v1.ActRequest.kill:type_name -> virtstack.guest.v1.Kill
+	24, // 22: virtstack.guest.v1.ActRequest.pause:type_name -> virtstack.guest.v1.Pause
+	25, // 23: virtstack.guest.v1.ActRequest.unpause:type_name -> virtstack.guest.v1.Unpause
+	26, // 24: virtstack.guest.v1.ActRequest.dump_memory:type_name -> virtstack.guest.v1.DumpMemory
+	27, // 25: virtstack.guest.v1.ActRequest.stop_dump:type_name -> virtstack.guest.v1.StopDump
+	4,  // 26: virtstack.guest.v1.Guest.SyncVirtualMachine:input_type -> virtstack.guest.v1.SyncVirtualMachineRequest
+	13, // 27: virtstack.guest.v1.Guest.Watch:input_type -> virtstack.guest.v1.WatchRequest
+	21, // 28: virtstack.guest.v1.Guest.Act:input_type -> virtstack.guest.v1.ActRequest
+	2,  // 29: virtstack.guest.v1.Guest.Probe:input_type -> virtstack.guest.v1.ProbeRequest
+	5,  // 30: virtstack.guest.v1.Guest.SyncVirtualMachine:output_type -> virtstack.guest.v1.SyncVirtualMachineResponse
+	14, // 31: virtstack.guest.v1.Guest.Watch:output_type -> virtstack.guest.v1.State
+	28, // 32: virtstack.guest.v1.Guest.Act:output_type -> virtstack.guest.v1.ActResponse
+	3,  // 33: virtstack.guest.v1.Guest.Probe:output_type -> virtstack.guest.v1.ProbeResponse
+	30, // [30:34] is the sub-list for method output_type
+	26, // [26:30] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
 	26, // [26:26] is the sub-list for extension extendee
 	0,  // [0:26] is the sub-list for field type_name
@@ -2199,8 +2317,8 @@ func file_api_guest_v1_guest_proto_init() {
 	if File_api_guest_v1_guest_proto != nil {
 		return
 	}
-	file_api_guest_v1_guest_proto_msgTypes[2].OneofWrappers = []any{}
-	file_api_guest_v1_guest_proto_msgTypes[17].OneofWrappers = []any{
+	file_api_guest_v1_guest_proto_msgTypes[4].OneofWrappers = []any{}
+	file_api_guest_v1_guest_proto_msgTypes[19].OneofWrappers = []any{
 		(*ActRequest_Shutdown)(nil),
 		(*ActRequest_Kill)(nil),
 		(*ActRequest_Pause)(nil),
@@ -2214,7 +2332,7 @@ func file_api_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_guest_v1_guest_proto_rawDesc), len(file_api_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	Guest_SyncVirtualMachine_FullMethodName = "/virtstack.guest.v1.Guest/SyncVirtualMachine"
 	Guest_Watch_FullMethodName              = "/virtstack.guest.v1.Guest/Watch"
 	Guest_Act_FullMethodName                = "/virtstack.guest.v1.Guest/Act"
+	Guest_Probe_FullMethodName              = "/virtstack.guest.v1.Guest/Probe"
 )
 
 // GuestClient is the client API for Guest service.
@@ -43,6 +44,9 @@ type GuestClient interface {
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[State], error)
 	// Act does one thing to a running guest and returns when it is asked for, not when it is done: see Watch.
 	Act(ctx context.Context, in *ActRequest, opts ...grpc.CallOption) (*ActResponse, error)
+	// Probe asks the guest by its agent how it is, for "virt-launcher ask" in the launcher's own container. It answers within
+	// the call's deadline. Errors: FAILED_PRECONDITION for a guest or an agent that doesn't answer.
+	Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeResponse, error)
 }
 
 type guestClient struct {
@@ -92,6 +96,16 @@ func (c *guestClient) Act(ctx context.Context, in *ActRequest, opts ...grpc.Call
 	return out, nil
 }
 
+func (c *guestClient) Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProbeResponse)
+	err := c.cc.Invoke(ctx, Guest_Probe_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GuestServer is the server API for Guest service.
 // All implementations must embed UnimplementedGuestServer
 // for forward compatibility.
@@ -108,6 +122,9 @@ type GuestServer interface {
 	Watch(*WatchRequest, grpc.ServerStreamingServer[State]) error
 	// Act does one thing to a running guest and returns when it is asked for, not when it is done: see Watch.
 	Act(context.Context, *ActRequest) (*ActResponse, error)
+	// Probe asks the guest by its agent how it is, for "virt-launcher ask" in the launcher's own container. It answers within
+	// the call's deadline. Errors: FAILED_PRECONDITION for a guest or an agent that doesn't answer.
+	Probe(context.Context, *ProbeRequest) (*ProbeResponse, error)
 	mustEmbedUnimplementedGuestServer()
 }
 
@@ -126,6 +143,9 @@ func (UnimplementedGuestServer) Watch(*WatchRequest, grpc.ServerStreamingServer[
 }
 func (UnimplementedGuestServer) Act(context.Context, *ActRequest) (*ActResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Act not implemented")
+}
+func (UnimplementedGuestServer) Probe(context.Context, *ProbeRequest) (*ProbeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Probe not implemented")
 }
 func (UnimplementedGuestServer) mustEmbedUnimplementedGuestServer() {}
 func (UnimplementedGuestServer) testEmbeddedByValue()               {}
@@ -195,6 +215,24 @@ func _Guest_Act_Handler(srv interface{}, ctx context.Context, dec func(interface
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Guest_Probe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProbeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GuestServer).Probe(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Guest_Probe_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GuestServer).Probe(ctx, req.(*ProbeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Guest_ServiceDesc is the grpc.ServiceDesc for Guest service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -209,6 +247,10 @@ var Guest_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Act",
 			Handler:    _Guest_Act_Handler,
+		},
+		{
+			MethodName: "Probe",
+			Handler:    _Guest_Probe_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -109,7 +109,7 @@ func nothing(t *testing.T, d Driver) {
 
 func noAgent(t *testing.T, d Driver) {
 	ask := func(what string) {
-		for _, call := range []driver.AgentCall{driver.AskSystem{}, driver.SetKeys{User: "root"}, driver.SetPassword{User: "root", Password: "x"}} {
+		for _, call := range []driver.AgentCall{driver.AskSystem{}, driver.SetKeys{User: "root"}, driver.SetPassword{User: "root", Password: "x"}, driver.Ping{}, driver.Run{Path: "true"}} {
 			if info, err := d.Agent(t.Context(), call); !errors.Is(err, driver.ErrNoAgent) {
 				t.Errorf("%s, %T: got %+v, %v; want %v", what, call, info, err, driver.ErrNoAgent)
 			}

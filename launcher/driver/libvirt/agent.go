@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"time"
 
 	libvirtgo "libvirt.org/go/libvirt"
 
@@ -19,7 +20,7 @@ func (d *Driver) agentChanged(_ *libvirtgo.Connect, _ *libvirtgo.Domain, e *libv
 }
 
 // Agent implements driver.Driver. libvirt bounds what it takes from an agent: 10 MiB, and 2048 values of an answer.
-func (d *Driver) Agent(_ context.Context, call driver.AgentCall) (driver.AgentInfo, error) {
+func (d *Driver) Agent(ctx context.Context, call driver.AgentCall) (driver.AgentInfo, error) {
 	d.mu.Lock()
 	connected := d.agent
 	d.mu.Unlock()
@@ -46,7 +47,26 @@ func (d *Driver) Agent(_ context.Context, call driver.AgentCall) (driver.AgentIn
 	case driver.SetPassword:
 		return driver.AgentInfo{}, d.failed("setting a password by the agent", dom.SetUserPassword(c.User, c.Password, 0))
 	}
-	return driver.AgentInfo{}, fmt.Errorf("asking the agent: unknown call %T", call)
+	return d.tell(ctx, dom, call)
+}
+
+// tell asks what libvirt has no call of its own for.
+func (d *Driver) tell(ctx context.Context, dom *libvirtgo.Domain, call driver.AgentCall) (info driver.AgentInfo, err error) {
+	talk := func(message string) (string, error) {
+		patience := driver.AgentPatience
+		if end, ok := ctx.Deadline(); ok {
+			patience = max(time.Second, min(patience, time.Until(end)))
+		}
+		return dom.QemuAgentCommand(message, libvirtgo.DomainQemuAgentCommandTimeout(patience.Seconds()), 0)
+	}
+	switch c := call.(type) {
+	case driver.Ping:
+		return info, d.failed("asking the agent for an answer", driver.PingBy(talk))
+	case driver.Run:
+		info.Ran, err = c.By(ctx, talk)
+		return info, d.failed("running a program by the agent", err)
+	}
+	return info, fmt.Errorf("asking the agent: unknown call %T", call)
 }
 
 func said(info *libvirtgo.DomainGuestInfo) driver.AgentInfo {
