@@ -6,6 +6,9 @@ import (
 	"virtstack.io/virtstack/machine/config"
 )
 
+// sidecars is the annotation by which a VMI asks for programs that change its domain. No other would do in their place.
+const sidecars = "hooks.kubevirt.io/hookSidecars"
+
 // UnsupportedError says which field of a VMI asks for something that can't be rendered.
 type UnsupportedError struct {
 	// Field is its path, Want what would be right.
@@ -33,6 +36,8 @@ func supportedMachine(vmi *v1.VirtualMachineInstance) *UnsupportedError {
 	}{
 		{d.LaunchSecurity != nil, "spec.domain.launchSecurity"},
 		{len(vmi.Spec.ResourceClaims) > 0, "spec.resourceClaims"},
+		{vmi.Annotations[sidecars] != "", "metadata.annotations[" + sidecars + "]"},
+		{vmi.Annotations[v1.IgnitionAnnotation] != "", "metadata.annotations[" + v1.IgnitionAnnotation + "]"},
 	} {
 		if c.asked {
 			return &UnsupportedError{c.field, "not supported yet"}

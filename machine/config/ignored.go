@@ -61,7 +61,7 @@ var without = []struct{ field, instead string }{
 
 // Gates are the feature gates that something here asks for.
 var Gates = []string{
-	"AlignCPUs", "CPUManager", "ContainerPathVolumes", "DecentralizedLiveMigration", "DownwardMetrics", "EnableVirtioFsStorageVolumes",
+	"AlignCPUs", "CPUManager", "ContainerPathVolumes", "DecentralizedLiveMigration", "DeclarativeHotplugVolumes", "DownwardMetrics", "EnableVirtioFsStorageVolumes",
 	"ExperimentalIgnitionSupport", "GPUsWithDRA", "HostDevices", "HostDevicesWithDRA", "HostDisk", "HypervStrictCheck", "ImageVolume",
 	"IncrementalBackup", "MigrationPriorityQueue", "OptOutRoleAggregation", "PanicDevices", "PasstBinding", "PersistentReservation",
 	"RebootPolicy", "ReservedOverheadMemlock", "SecureExecution", "Sidecar", "Snapshot", "Template", "UtilityVolumes", "VMExport", "VSOCK",

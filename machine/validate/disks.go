@@ -62,12 +62,8 @@ func disks(devices *field.Path, spec *v1.VirtualMachineInstanceSpec, from suppli
 // disk checks one disk; usual is the bus of one that names none.
 func disk(path *field.Path, d *v1.Disk, volume *v1.Volume, usual v1.DiskBus) field.ErrorList {
 	errs := label(path.Child("name"), d.Name)
-	if len(errs) == 0 && volume == nil {
-		err := noVolume(path.Child("name"), d.Name)
-		if d.CDRom != nil {
-			err.Detail += "; a drive without a medium needs the feature gate DeclarativeHotplugVolumes, which is not there yet"
-		}
-		errs = append(errs, err)
+	if len(errs) == 0 && volume == nil && d.CDRom == nil { // a drive may be empty, see diskUses
+		errs = append(errs, noVolume(path.Child("name"), d.Name))
 	}
 	if found := set(d.DiskDevice); len(found) > 1 {
 		errs = append(errs, tooMany(path, found)...)

@@ -32,7 +32,7 @@ func TestDisksAndVolumes(t *testing.T) {
 		"disk alone": {`{domain: {devices: {disks: [{name: root}, {name: ghost}]}}}`,
 			[]string{`domain.devices.disks[1].name "ghost": must be the name of one of the machine's volumes`}},
 		"empty drive": {`{domain: {devices: {disks: [{name: root}, {name: drive, cdrom: {bus: sata}}]}}}`,
-			[]string{"domain.devices.disks[1].name DeclarativeHotplugVolumes"}},
+			nil},
 		"filesystem of no kind": {`{domain: {devices: {filesystems: [{name: fs}]}}, volumes: [{name: root, containerDisk: {image: i}}, {name: fs, secret: {secretName: s}}]}`, []string{"domain.devices.filesystems[0].virtiofs Required"}},
 		"filesystem alone":      {`{domain: {devices: {filesystems: [{name: fs, virtiofs: {}}]}}}`, []string{"domain.devices.filesystems[0].name volumes"}},
 		"same disk":             {`{domain: {devices: {disks: [{name: root}, {name: root}]}}}`, []string{"domain.devices.disks[1].name disks[0].name has it too"}},

@@ -68,7 +68,11 @@ func Object(kind schema.GroupKind, object, old []byte, c config.Config) (Verdict
 	if !ok {
 		return Verdict{}, nil
 	}
-	return review(object, old, c)
+	v, err := review(object, old, c)
+	if instead, ok := idle[kind]; ok && old == nil && err == nil && len(v.Errors) == 0 {
+		v.Warnings = append(v.Warnings, kind.Kind+idleWords+instead)
+	}
+	return v, err
 }
 
 // of makes a rule of a function on the kind's Go type.

@@ -36,6 +36,10 @@ func virtualMachine(vm, old *machineKind, c config.Config) Verdict {
 	}
 	if t := vm.Spec.Template; t != nil {
 		v.Errors = append(v.Errors, template(field.NewPath("spec", "template"), t, c)...)
+		v.Warnings = append(v.Warnings, silent(field.NewPath("spec", "template", "spec"), &t.Spec)...)
+	}
+	if s := vm.Spec.UpdateVolumesStrategy; s != nil && *s == v1.UpdateVolumesStrategyMigration {
+		v.Warnings = append(v.Warnings, "spec.updateVolumesStrategy has no effect in this version: there are no migrations yet, and changed volumes come with a restart")
 	}
 	if old != nil {
 		v.Errors = append(v.Errors, renamed(vm, old)...)
@@ -91,10 +95,12 @@ func instance(vmi, old *v1.VirtualMachineInstance, c config.Config) Verdict {
 	if old != nil {
 		return Verdict{Errors: append(errs, live(vmi, old, c)...)}
 	}
+	v := Verdict{Warnings: silent(field.NewPath("spec"), &vmi.Spec)}
 	if len(vmi.Spec.UtilityVolumes) > 0 {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "utilityVolumes"), "must be left out of a new machine"))
 	}
-	return Verdict{Errors: append(errs, Permitted(nil, vmi.Annotations, &vmi.Spec, c)...)}
+	v.Errors = append(errs, Permitted(nil, vmi.Annotations, &vmi.Spec, c)...)
+	return v
 }
 
 func replicaSet(rs, old *v1.VirtualMachineInstanceReplicaSet, c config.Config) Verdict {

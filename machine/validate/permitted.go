@@ -132,8 +132,12 @@ func diskUses(path *field.Path, spec *v1.VirtualMachineInstanceSpec) []use {
 	var found []use
 	d := &spec.Domain.Devices
 	for i := range d.Disks {
-		if l := d.Disks[i].LUN; l != nil && l.Reservation {
-			found = append(found, use{path.Child("domain", "devices", "disks").Index(i).Child("lun", "reservation"), "reservation", "PersistentReservation"})
+		disk, at := &d.Disks[i], path.Child("domain", "devices", "disks").Index(i)
+		if l := disk.LUN; l != nil && l.Reservation {
+			found = append(found, use{at.Child("lun", "reservation"), "reservation", "PersistentReservation"})
+		}
+		if disk.CDRom != nil && !slices.ContainsFunc(spec.Volumes, func(v v1.Volume) bool { return v.Name == disk.Name }) {
+			found = append(found, use{at.Child("name"), "a drive without a volume of its name", "DeclarativeHotplugVolumes"})
 		}
 	}
 	shared := map[string]bool{}
