@@ -16,11 +16,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"virtstack.io/virtstack/controllers/node"
+	"virtstack.io/virtstack/controllers/tally"
 	"virtstack.io/virtstack/controllers/vm"
 	"virtstack.io/virtstack/controllers/vmi"
 	"virtstack.io/virtstack/kube/process"
@@ -56,6 +58,7 @@ func setup(_ context.Context, mgr ctrl.Manager) error {
 		(&vm.Controller{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(names.Controller)}).Setup(mgr, workers),
 		(&vmi.Controller{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(names.Controller), Image: image}).Setup(mgr, workers),
 		(&node.Controller{Client: mgr.GetClient(), Events: mgr.GetEventRecorder(names.Controller)}).Setup(mgr),
+		metrics.Registry.Register(&tally.Collector{Cache: mgr.GetCache(), Leading: mgr.Elected()}),
 	)
 }
 

@@ -80,14 +80,12 @@ func (c *Controller) Round(ctx context.Context, key types.NamespacedName, now ti
 func (c *Controller) forget(key types.NamespacedName) {
 	c.builds.drop(key)
 	c.healthy.drop(key)
-	measure(key, false)
 }
 
 // say writes the status and makes an event of what is new in it.
 func (c *Controller) say(ctx context.Context, b *v1alpha1.Bundle, next v1alpha1.BundleStatus) error {
 	c.tell(b, next)
 	c.tellBack(b, next.RolledBack)
-	measure(client.ObjectKeyFromObject(b), next.RolledBack != nil)
 	if err := c.status.Status(ctx, b, &next); err != nil {
 		return fmt.Errorf("writing status of Bundle %s/%s: %w", b.Namespace, b.Name, err)
 	}

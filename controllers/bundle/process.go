@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"virtstack.io/virtstack/api/v1alpha1"
@@ -72,7 +73,8 @@ func (o *options) setup(_ context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(mgr.Add(&watcher{mgr, made, mgr.GetClient(), lookForFlux}), o.receive(mgr, c))
+	return errors.Join(metrics.Registry.Register(&Health{Cache: mgr.GetCache(), Leading: mgr.Elected()}),
+		mgr.Add(&watcher{mgr, made, mgr.GetClient(), lookForFlux}), o.receive(mgr, c))
 }
 
 // receive serves webhooks, in every replica: they end in an annotation that the leader sees.

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/apis/kustomize"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
@@ -51,23 +49,6 @@ func (x *tenant) told(reason string) bool {
 	return false
 }
 
-// series are those of a metric with this namespace.
-func series(t *testing.T, metric, namespace string) (n int) {
-	t.Helper()
-	families, err := metrics.Registry.(prometheus.Gatherer).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == metric && strings.Contains(m.String(), namespace) {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 // A revision that isn't healthy is gone back from, which is said for as long as it is so: a new commit ends it.
 func TestAnUnhealthyRevisionIsGoneBackFrom(t *testing.T) {
 	x, good := careful(t)
@@ -78,7 +59,7 @@ func TestAnUnhealthyRevisionIsGoneBackFrom(t *testing.T) {
 	if x.exists(&corev1.ConfigMap{}, "b") {
 		t.Error("what only the failed revision has is still there")
 	}
-	if !x.told(plan.RolledBack) || series(t, "virtstack_bundle_rolled_back", x.namespace) != 1 {
+	if !x.told(plan.RolledBack) || x.exported()["virtstack_bundle_rolled_back{name=apps}"] != 1 {
 		t.Error("no event, or no metric")
 	}
 	var outcomes []string
@@ -104,7 +85,7 @@ func TestAnUnhealthyRevisionIsGoneBackFrom(t *testing.T) {
 	next := "main@sha1:" + x.repo.Commit("a.yaml", settings("a", "good again"))
 	b = x.settle()
 	x.ready(b, next)
-	if b.Status.RolledBack != nil || len(b.Status.Conditions) != 1 || !x.told("RollbackEnded") || series(t, "virtstack_bundle_rolled_back", x.namespace) != 0 {
+	if b.Status.RolledBack != nil || len(b.Status.Conditions) != 1 || !x.told("RollbackEnded") || x.exported()["virtstack_bundle_rolled_back{name=apps}"] != 0 {
 		t.Errorf("a new commit: %+v", b.Status)
 	}
 	x.exists(&corev1.ConfigMap{}, "b")
