@@ -11,7 +11,7 @@ check: ## the fast inner loop: format, vet, laws of the tree, unit tests
 	@$(TASK) check
 test: ## everything that CI runs: lint, generated code, unit tests with -race, the cluster, demo, end to end, nothing left
 	@$(TASK) test
-lint: ## go vet, staticcheck, govulncheck
+lint: ## go vet, staticcheck, govulncheck, the alerts by Prometheus' parser
 	@$(TASK) lint
 generate: ## write generated code again: CRDs, deepcopy, protobuf
 	@go run ./ci/generate

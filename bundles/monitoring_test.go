@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"virtstack.io/virtstack/controllers/bundle"
 	"virtstack.io/virtstack/controllers/tally"
 	_ "virtstack.io/virtstack/controllers/vm" // what it registers
+	"virtstack.io/virtstack/gitops/build"
 )
 
 // registered returns the names of the metrics that our processes register, beside the rules' own.
@@ -123,37 +125,139 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	}
 }
 
-// The Service selects every Pod of ours, and the monitor the Service, by a port that each has.
-func TestEveryComponentIsScraped(t *testing.T) {
-	var service, monitor *unstructured.Unstructured
-	for _, o := range built(t, "bundles/monitoring") {
-		switch o.GetKind() {
-		case "Service":
-			service = o.Unstructured
-		case "ServiceMonitor":
-			monitor = o.Unstructured
+// one returns the only object of a kind in a directory.
+func one(t *testing.T, dir, kind string) map[string]any {
+	t.Helper()
+	var found []map[string]any
+	for _, o := range built(t, dir) {
+		if o.GetKind() == kind {
+			found = append(found, o.Object)
 		}
 	}
-	wanted, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+	if len(found) != 1 {
+		t.Fatalf("%s has %d of kind %s", dir, len(found), kind)
+	}
+	return found[0]
+}
+
+// into reads a field of an object.
+func into(t *testing.T, object map[string]any, to any, path ...string) {
+	t.Helper()
+	field, found, err := unstructured.NestedFieldNoCopy(object, path...)
+	if err != nil || !found {
+		t.Fatalf("%v: found %t, %v", path, found, err)
+	}
+	raw, err := json.Marshal(field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The monitor selects the Service and one of its ports, which leads to the port metrics; and it speaks what the components
+// serve there, which is HTTP without certificates.
+func TestMonitorAsksThePortOfMetrics(t *testing.T) {
+	service, monitor := one(t, "bundles/monitoring", "Service"), one(t, "bundles/monitoring", "ServiceMonitor")
+	var wanted, has map[string]string
+	into(t, monitor, &wanted, "spec", "selector", "matchLabels")
+	into(t, service, &has, "metadata", "labels")
 	for k, v := range wanted {
-		if service.GetLabels()[k] != v {
-			t.Errorf("the monitor selects %s=%s, the Service has %v", k, v, service.GetLabels())
+		if has[k] != v {
+			t.Errorf("the monitor selects %s=%s, the Service has %v", k, v, has)
 		}
 	}
-	selects, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
-	for _, o := range slices.Concat(built(t, "bundles/operator"), built(t, "bundles/components")) {
-		labels, pods, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-		if !pods {
-			continue
+	var endpoints []map[string]any
+	into(t, monitor, &endpoints, "spec", "endpoints")
+	var ports []struct{ Name, TargetPort string }
+	into(t, service, &ports, "spec", "ports")
+	if len(endpoints) != 1 || len(ports) != 1 || endpoints[0]["port"] != ports[0].Name || ports[0].TargetPort != "metrics" {
+		t.Errorf("endpoints %v, ports %v", endpoints, ports)
+	}
+	if _, tls := endpoints[0]["tlsConfig"]; tls || endpoints[0]["scheme"] != nil || endpoints[0]["honorLabels"] != true {
+		t.Errorf("endpoint %v: want plain HTTP, and the labels of the series kept", endpoints[0])
+	}
+}
+
+// components are the workloads of the install, as the production overlay and the operator make them.
+func components(t *testing.T) (all []build.Object) {
+	t.Helper()
+	for _, o := range slices.Concat(built(t, "overlays/production"), built(t, "bundles/components")) {
+		if _, pods, _ := unstructured.NestedMap(o.Object, "spec", "template"); pods {
+			all = append(all, o)
 		}
+	}
+	if len(all) < 5 {
+		t.Fatalf("%d components: want virt-operator, virt-bundles, virt-api, virt-controller, virt-handler", len(all))
+	}
+	return all
+}
+
+// The Service selects every Pod of ours, by a port that each has.
+func TestEveryComponentIsScraped(t *testing.T) {
+	var selects map[string]string
+	into(t, one(t, "bundles/monitoring", "Service"), &selects, "spec", "selector")
+	for _, o := range components(t) {
+		var labels map[string]string
+		into(t, o.Object, &labels, "spec", "template", "metadata", "labels")
 		for k, v := range selects {
 			if labels[k] != v {
 				t.Errorf("%s %s is not scraped: its Pods have %v", o.GetKind(), o.GetName(), labels)
 			}
 		}
-		raw, err := o.MarshalJSON()
-		if err != nil || !strings.Contains(string(raw), `"name":"metrics"`) {
-			t.Errorf("%s %s has no port metrics (%v)", o.GetKind(), o.GetName(), err)
+		var containers []struct {
+			Command, Args []string
+			Ports         []struct{ Name string }
+		}
+		into(t, o.Object, &containers, "spec", "template", "spec", "containers")
+		named := 0
+		for _, c := range containers {
+			for _, p := range c.Ports {
+				if p.Name == "metrics" {
+					named++
+				}
+			}
+			if strings.Contains(strings.Join(slices.Concat(c.Command, c.Args), " "), "metrics-bind-address") {
+				t.Errorf("%s %s moves or turns off its metrics: %v %v", o.GetKind(), o.GetName(), c.Command, c.Args)
+			}
+		}
+		if named != 1 {
+			t.Errorf("%s %s has %d ports metrics", o.GetKind(), o.GetName(), named)
+		}
+	}
+}
+
+// In production nothing is reached but what is listed: of the metrics of every Pod, by namespaces with the label that
+// docs/monitoring.md names.
+func TestProductionLetsPrometheusScrape(t *testing.T) {
+	opened := 0
+	for _, o := range built(t, "overlays/production") {
+		if o.GetKind() != "NetworkPolicy" || o.GetNamespace() != "kubevirt" {
+			continue
+		}
+		var policy networkingv1.NetworkPolicySpec
+		into(t, o.Object, &policy, "spec")
+		for _, rule := range policy.Ingress {
+			if !slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port != nil && p.Port.String() == "metrics" }) {
+				continue
+			}
+			opened++
+			if len(policy.PodSelector.MatchLabels)+len(policy.PodSelector.MatchExpressions) > 0 {
+				t.Errorf("%s opens the metrics of some Pods only: %v", o.GetName(), policy.PodSelector)
+			}
+			if len(rule.From) != 1 || rule.From[0].PodSelector != nil || rule.From[0].NamespaceSelector.MatchLabels["virtstack.io/monitoring"] != "true" {
+				t.Errorf("%s opens metrics to %v", o.GetName(), rule.From)
+			}
+		}
+	}
+	if opened != 1 {
+		t.Errorf("%d rules open the port metrics", opened)
+	}
+	for _, page := range []string{"../docs/monitoring.md", "../docs/install.md"} {
+		raw, err := os.ReadFile(page)
+		if err != nil || !strings.Contains(string(raw), "`virtstack.io/monitoring: \"true\"`") {
+			t.Errorf("%s does not name the label (%v)", page, err)
 		}
 	}
 }

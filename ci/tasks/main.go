@@ -58,7 +58,7 @@ func (r *runner) target(ctx context.Context, name string) error {
 	case "check":
 		return r.steps(ctx, r.packages(), r.format(), r.vet(), r.laws(), r.unit(""))
 	case "lint":
-		return r.steps(ctx, r.format(), r.vet(), r.staticcheck(), r.vulnerabilities())
+		return r.steps(ctx, r.format(), r.vet(), r.staticcheck(), r.promql(), r.vulnerabilities())
 	case "up":
 		return r.steps(ctx, r.packages(), r.programs(), r.up())
 	case "down":
@@ -80,7 +80,7 @@ func (r *runner) target(ctx context.Context, name string) error {
 // test is all that CI runs. The cluster is taken down whatever happened, and that nothing is left is part of it.
 func (r *runner) test(ctx context.Context) error {
 	r.timing = true
-	err := r.steps(ctx, r.packages(), r.programs(), r.format(), r.generated(), r.vet(), r.staticcheck(), r.vulnerabilities(),
+	err := r.steps(ctx, r.packages(), r.programs(), r.format(), r.generated(), r.vet(), r.staticcheck(), r.promql(), r.vulnerabilities(),
 		r.laws(), r.unit("-race"), r.images(), r.verify(), r.libvirt(), r.flux(), r.down(), r.up(), r.load(), r.program("demo", "./ci/demo"), r.endToEnd())
 	if err != nil {
 		r.logs()

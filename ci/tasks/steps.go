@@ -240,6 +240,15 @@ func (r *runner) vulnerabilities() step {
 	}}
 }
 
+// promql reads alerts and dashboard with Prometheus' own parser, in a module of its own.
+func (r *runner) promql() step {
+	return step{"Prometheus takes the alerts", func(ctx context.Context) error {
+		err := run(ctx, "go", "-C", "ci/promql", "test", "-count=1", "./...")
+		r.count(err)
+		return err
+	}}
+}
+
 // laws are not cached: they ask "go list".
 func (r *runner) laws() step {
 	return step{"the laws of the tree", func(ctx context.Context) error { return r.goTest(ctx, "-count=1", ".") }}
