@@ -120,6 +120,19 @@ func TestHaltedIsHealthyAndUnschedulableIsNot(t *testing.T) {
 	}
 }
 
+// A Flux without the pack, and everything else that asks kstatus, waits for an install and an upgrade, and stops where one
+// halts.
+func TestTheInstallNeedsNoPack(t *testing.T) {
+	for name, want := range map[string]string{
+		"new": "InProgress", "deploying": "InProgress", "updating": "InProgress", "deployed": "Current",
+		"failed": "Failed", "second": "Failed", "deleting": "Terminating",
+	} {
+		if v := verdict(t, State{Kind: "KubeVirt", Name: name}); v.KStatus != want {
+			t.Errorf("a KubeVirt that is %s: got %+v, want %s", name, v, want)
+		}
+	}
+}
+
 // Each object in testdata is a state of the page, and each state has one.
 func TestEveryObjectIsAState(t *testing.T) {
 	files, err := fs.Glob(os.DirFS(root), "ci/health/testdata/*/*.yaml")

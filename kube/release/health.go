@@ -72,7 +72,6 @@ func Of(u *unstructured.Unstructured) (failed bool, message string) {
 
 var byAvailable = map[schema.GroupKind]bool{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: true,
-	{Group: "kubevirt.io", Kind: "KubeVirt"}:              true,
 }
 
 func available(u *unstructured.Unstructured) string {

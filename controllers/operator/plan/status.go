@@ -26,7 +26,16 @@ func row(reason, message string, available, progressing, degraded k8sv1.Conditio
 	}
 }
 
+// on returns the conditions with those by which kstatus judges an object of any kind: Ready=False, and why it is so, which
+// is Reconciling (it is on its way by itself) or Stalled (it has stopped).
+func on(why string, conditions []condition.Want) []condition.Want {
+	reason, message := conditions[0].Reason, conditions[0].Message
+	return append(conditions, condition.True(why, reason, message), condition.False(isReady, reason, message))
+}
+
 const (
+	isReady, reconciling, stalled = "Ready", "Reconciling", "Stalled"
+
 	// ConfigurationIgnored is the condition that names what a KubeVirt asks for and doesn't get.
 	ConfigurationIgnored = "ConfigurationIgnored"
 
@@ -36,21 +45,21 @@ const (
 )
 
 func deploying(message string) outcome {
-	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: row("DeploymentInProgress", message, no, yes, no)}
+	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: on(reconciling, row("DeploymentInProgress", message, no, yes, no))}
 }
 
 func ready() outcome {
 	all := row(reasonReady, "All components are ready.", yes, no, no)
 	created := condition.True("Created", "AllResourcesCreated", "All resources were created.")
-	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, created), observed: true}
+	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, created, condition.True(isReady, all[0].Reason, all[0].Message)), observed: true}
 }
 
 func failed(reason, message string) outcome {
 	synchronized := condition.False("Synchronized", reason, message)
 	if reason == "ExistingDeployment" {
-		return outcome{conditions: []condition.Want{synchronized}}
+		return outcome{conditions: on(stalled, []condition.Want{synchronized})}
 	}
-	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: append(row(reason, message, no, no, yes), synchronized)}
+	return outcome{phase: v1.KubeVirtPhaseDeploying, conditions: on(stalled, append(row(reason, message, no, no, yes), synchronized))}
 }
 
 // blocked keeps the phase, and Available as it was: nothing has been taken away, and nothing brought about.
@@ -60,7 +69,7 @@ func blocked(st v1.KubeVirtStatus, why string) outcome {
 		available = yes
 	}
 	all := row("DeletionFailed", why, available, no, yes)
-	return outcome{phase: phase(st), conditions: append(all, condition.False("Synchronized", "DeletionFailed", why))}
+	return outcome{phase: phase(st), conditions: on(stalled, append(all, condition.False("Synchronized", "DeletionFailed", why)))}
 }
 
 func deleting(s Seen) outcome {
@@ -68,7 +77,7 @@ func deleting(s Seen) outcome {
 	if !s.Workloads.none() {
 		message = "Removing " + s.Workloads.String() + "."
 	}
-	return outcome{phase: v1.KubeVirtPhaseDeleting, conditions: row("DeletionInProgress", message, no, no, yes)}
+	return outcome{phase: v1.KubeVirtPhaseDeleting, conditions: on(reconciling, row("DeletionInProgress", message, no, no, yes))}
 }
 
 // progress is the row of a roll-out that is under way: the first, an update, or the return of something that broke.
@@ -81,7 +90,7 @@ func progress(now time.Time, s Seen, message string, broken bool) outcome {
 	}
 	o := deploying(message)
 	if st.ObservedDeploymentID != "" && st.ObservedDeploymentID != s.Target.ID {
-		o.conditions = row("UpdateInProgress", message, yes, yes, yes)
+		o.conditions = on(reconciling, row("UpdateInProgress", message, yes, yes, yes))
 	}
 	if created(s) {
 		o.conditions = append(o.conditions, condition.True("Created", "AllResourcesCreated", "All resources were created."))
@@ -158,7 +167,7 @@ func status(now time.Time, s Seen, o outcome) v1.KubeVirtStatus {
 		ObservedKubeVirtRegistry: kv.Status.ObservedKubeVirtRegistry,
 		ObservedDeploymentID:     kv.Status.ObservedDeploymentID,
 		ObservedDeploymentConfig: kv.Status.ObservedDeploymentConfig,
-		ObservedGeneration:       &kv.Generation,
+		ObservedGeneration:       new(kv.Generation),
 	}
 	if o.observed {
 		st.ObservedKubeVirtVersion, st.ObservedKubeVirtRegistry = s.Target.Version, s.Target.Registry
