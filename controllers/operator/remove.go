@@ -52,7 +52,9 @@ func (c *Controller) removeWorkloads(ctx context.Context) error {
 			}
 			return true
 		})
-		errs = append(errs, err)
+		if !kind.absent(ctx, c.live, err) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,12 +45,26 @@ func count(ctx context.Context, live client.Reader, list *metav1.PartialObjectMe
 	return n, nil
 }
 
+// absent tells whether a kind's objects couldn't be listed because its CRD is gone, and so are they: somebody may remove
+// the CRDs before the install.
+func (k workloadKind) absent(ctx context.Context, live client.Reader, listing error) bool {
+	if !apimeta.IsNoMatchError(listing) && !apierrors.IsNotFound(listing) {
+		return false
+	}
+	var crd metav1.PartialObjectMetadata
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return apierrors.IsNotFound(live.Get(ctx, client.ObjectKey{Name: strings.ToLower(string(k)) + "s.kubevirt.io"}, &crd))
+}
+
 // workloads counts VMs and VMIs on the API server itself.
 func workloads(ctx context.Context, live client.Reader) (plan.Workloads, error) {
 	var w plan.Workloads
 	for _, kind := range workloadKinds {
 		list := kind.list()
 		n, err := count(ctx, live, list)
+		if kind.absent(ctx, live, err) {
+			continue
+		}
 		if err != nil {
 			return w, fmt.Errorf("counting %ss: %w", kind, err)
 		}
