@@ -2,6 +2,7 @@ package bundles_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -213,11 +214,7 @@ func TestEveryComponentIsScraped(t *testing.T) {
 		into(t, o.Object, &containers, "spec", "template", "spec", "containers")
 		named := 0
 		for _, c := range containers {
-			for _, p := range c.Ports {
-				if p.Name == "metrics" {
-					named++
-				}
-			}
+			named += strings.Count(fmt.Sprint(c.Ports), "{metrics}")
 			if strings.Contains(strings.Join(slices.Concat(c.Command, c.Args), " "), "metrics-bind-address") {
 				t.Errorf("%s %s moves or turns off its metrics: %v %v", o.GetKind(), o.GetName(), c.Command, c.Args)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,20 +26,25 @@ func scrape(t *testing.T, h *Health, namespace string) (map[string]float64, erro
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			labels, here := []string{}, false
-			for _, l := range m.Label {
-				if l.GetName() == "namespace" {
-					here = l.GetValue() == namespace
-					continue
-				}
-				labels = append(labels, l.GetName()+"="+l.GetValue())
-			}
-			if here {
-				all[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue()
+			if labels, of := labelled(m); of == namespace {
+				all[f.GetName()+"{"+labels+"}"] = m.GetGauge().GetValue()
 			}
 		}
 	}
 	return all, err
+}
+
+// labelled returns the labels of a series as label=value,… and, apart from them, its namespace.
+func labelled(m *dto.Metric) (labels, namespace string) {
+	var all []string
+	for _, l := range m.Label {
+		if l.GetName() == "namespace" {
+			namespace = l.GetValue()
+			continue
+		}
+		all = append(all, l.GetName()+"="+l.GetValue())
+	}
+	return strings.Join(all, ","), namespace
 }
 
 func closed() chan struct{} {

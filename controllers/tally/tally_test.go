@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	k8sv1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,16 +36,20 @@ func gathered(t *testing.T, leads chan struct{}, objects ...client.Object) map[s
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			var labels []string
-			for _, l := range m.Label {
-				if l.GetValue() != "" {
-					labels = append(labels, l.GetName()+"="+l.GetValue())
-				}
-			}
-			all[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			all[f.GetName()+"{"+labelled(m)+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return all
+}
+
+func labelled(m *dto.Metric) string {
+	var labels []string
+	for _, l := range m.Label {
+		if l.GetValue() != "" {
+			labels = append(labels, l.GetName()+"="+l.GetValue())
+		}
+	}
+	return strings.Join(labels, ",")
 }
 
 func want(t *testing.T, got map[string]float64, wanted map[string]float64) {
