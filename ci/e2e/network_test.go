@@ -96,7 +96,7 @@ func TestBridge(t *testing.T) {
 	p.asked(c, "ip -4 addr show eth0", ip+"/")
 	p.asked(c, "cat /sys/class/net/eth0/address", seen.MAC)
 	p.asked(c, "until wget -q -T 5 -O - http://web."+p.ns+".svc.cluster.local/; do sleep 1; done", "host web counter")
-	p.must(c.Send("(sleep 1; udhcpc -n -q -f -i eth0 -s /etc/udhcpc.script && echo lea''sed >/run/again) &\n"))
+	p.must(c.Send("(sleep 1; udhcpc -n -q -f -t 10 -i eth0 -s /etc/udhcpc.script && echo lea''sed >/run/again) &\n"))
 	p.killed("virt-handler", func() { p.answers(ip) }) // which closes the console, too
 	p.must(theLab.Available(t.Context(), 2*time.Minute))
 	if after := p.qemu("web"); after != before {
@@ -131,7 +131,7 @@ func TestDHCPOptions(t *testing.T) {
 	c := p.shell("web")
 	p.asked(c, "cat /sys/class/net/eth0/address", "02:00:5e:00:53:0a")
 	p.asked(c, `printf '#!/bin/sh\nenv >/run/said\n' >/run/say; chmod +x /run/say; echo wri''tten`, "written")
-	p.asked(c, "udhcpc -n -q -f -i eth0 -s /run/say -O bootfile -O tftp -O ntpsrv -O 240; echo as''ked", "asked")
+	p.asked(c, "udhcpc -n -q -f -t 10 -i eth0 -s /run/say -O bootfile -O tftp -O ntpsrv -O 240; echo as''ked", "asked")
 	for _, want := range []string{"bootfile=pxe.0", "tftp=tftp.example", "ntpsrv=10.9.9.9", "opt240=70726976617465"} {
 		p.asked(c, "cat /run/said | grep "+want[:4], want)
 	}

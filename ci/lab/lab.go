@@ -135,11 +135,13 @@ func (l *Lab) Namespace(ctx context.Context, name string) error {
 }
 
 // Until asks every 100 ms until done says true or the limit has passed; the error then names what was waited for and
-// the last answer.
+// the last answer. What was asked within the limit may be answered later: a busy machine is no answer.
 func Until(ctx context.Context, limit time.Duration, what string, done func(context.Context) (bool, string, error)) error {
 	last := "never asked"
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		ok, now, err := done(ctx)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		asked, cancel := context.WithTimeout(ctx, max(limit, 15*time.Second))
+		defer cancel()
+		ok, now, err := done(asked)
 		if err != nil {
 			last = err.Error()
 			return false, nil
