@@ -13,7 +13,7 @@ import (
 )
 
 // errNoEarlier is of sources that can't be asked for what they had before.
-var errNoEarlier = errors.New("a source of Flux keeps no earlier artifact, and virt-bundles was started since it was applied")
+var errNoEarlier = fmt.Errorf("a source of Flux keeps no earlier artifact, and virt-bundles keeps the last healthy one until it is restarted, and only one of at most %d objects", largest)
 
 // back fills in the objects of the last healthy revision in place of what the source has. After a restart they are
 // fetched again, by what names that revision for ever: if the source has it no more, that is said.
