@@ -190,6 +190,18 @@ func summary(r plan.Report) string {
 	if r.Refused {
 		text += "; something is REFUSED"
 	}
+	return text + removal(r.Removal)
+}
+
+// removal says what a Bundle of which spec.prune.maxFraction is less would have to be told.
+func removal(r *plan.Removal) string {
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf(".\nIt removes %d of %d VMs: where spec.prune.maxFraction of the Bundle allows less, commit them to its spec.prune.approved", len(r.VMs), r.Of)
+	if r.Approval != "" {
+		text += ", or " + r.Approval + " for all of them"
+	}
 	return text
 }
 

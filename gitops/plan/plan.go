@@ -132,6 +132,8 @@ type Report struct {
 	Unchanged int      `json:"unchanged"`
 	Objects   []Item   `json:"objects"`
 	Capacity  Capacity `json:"capacity"`
+	// Removal is of the VMs that go, if any.
+	Removal *Removal `json:"removal,omitempty"`
 }
 
 // For plans the change from one side to the other. The order of the sides' objects doesn't matter.
@@ -142,7 +144,7 @@ func For(in Input) Report {
 	p.reach(items)
 	p.claims(items)
 	p.replace(items)
-	r := Report{From: in.From.Name, To: in.To.Name, Class: change.None, Counts: map[change.Class]int{}, Objects: []Item{}, Capacity: p.capacity.capacity()}
+	r := Report{From: in.From.Name, To: in.To.Name, Class: change.None, Counts: map[change.Class]int{}, Objects: []Item{}, Capacity: p.capacity.capacity(), Removal: p.removal()}
 	for _, i := range items {
 		if i.Change == Unchanged && i.Class == change.None && len(i.Notes) == 0 && !i.IsRefused() {
 			r.Unchanged++

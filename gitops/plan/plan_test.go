@@ -172,3 +172,28 @@ func TestPoolsAndReplicaSetsHaveNoController(t *testing.T) {
 		}
 	}
 }
+
+// What a Bundle asks to be approved is what a plan names: a VM that is renamed counts, one without a namespace gives none.
+func TestRemovedVMs(t *testing.T) {
+	vm := func(namespace, name string) plan.Object {
+		return object(t, `{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: %s, namespace: %q}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}`, name, namespace)
+	}
+	settings := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: team}}`)
+	for name, c := range map[string]struct {
+		from, to []plan.Object
+		want     *plan.Removal
+	}{
+		"none of two":           {[]plan.Object{vm("team", "a"), vm("team", "b"), settings}, []plan.Object{vm("team", "a"), vm("team", "b")}, nil},
+		"two of three":          {[]plan.Object{vm("team", "b"), vm("team", "a"), vm("team", "c"), settings}, []plan.Object{vm("team", "c")}, &plan.Removal{VMs: []string{"team/a", "team/b"}, Of: 3, Approval: plan.Approval([]string{"team/b", "team/a"})}},
+		"one gets another name": {[]plan.Object{vm("team", "a")}, []plan.Object{vm("team", "b")}, &plan.Removal{VMs: []string{"team/a"}, Of: 1, Approval: plan.Approval([]string{"team/a"})}},
+		"one has no namespace":  {[]plan.Object{vm("", "a")}, nil, &plan.Removal{VMs: []string{"a"}, Of: 1}},
+	} {
+		got := plan.For(plan.Input{From: plan.Side{Objects: c.from}, To: plan.Side{Objects: c.to}}).Removal
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if plan.Approval([]string{"a/b"}) == plan.Approval([]string{"a/b", "a/c"}) {
+		t.Error("one approval stands for two removals")
+	}
+}

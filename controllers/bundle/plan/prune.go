@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"virtstack.io/virtstack/api/v1alpha1"
+	gitplan "virtstack.io/virtstack/gitops/plan"
 	"virtstack.io/virtstack/machine/names"
 )
 
@@ -98,14 +98,13 @@ func approval(gone []v1alpha1.ResourceRef, whole string) string {
 		whole, len(gone), strings.Join(list, ", "), len(gone)-len(list))
 }
 
-// digest stands for exactly these machines.
+// digest stands for exactly these machines; virtctl plan says the same one.
 func digest(refs []v1alpha1.ResourceRef) string {
 	var list []string
 	for _, r := range refs {
-		list = append(list, machine(r)+"\n")
+		list = append(list, machine(r))
 	}
-	slices.Sort(list)
-	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(strings.Join(list, ""))))
+	return gitplan.Approval(list)
 }
 
 func machines(refs []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {

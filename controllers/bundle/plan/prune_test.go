@@ -8,6 +8,7 @@ import (
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
+	gitplan "virtstack.io/virtstack/gitops/plan"
 )
 
 func machines(names ...string) (all refs) {
@@ -71,6 +72,13 @@ func TestManyRemovalsAreApprovedByTheirDigest(t *testing.T) {
 	digest := regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(message)
 	if digest == "" || !strings.Contains(message, "300 of 300") || !strings.Contains(message, "ns/machine-000, ns/machine-001") || len(message) > 1500 {
 		t.Fatalf("got %d bytes: %s", len(message), message)
+	}
+	var named []string // as virtctl plan names them
+	for _, name := range has {
+		named = append(named, "ns/"+name)
+	}
+	if said := gitplan.Approval(named); said != digest {
+		t.Errorf("a plan says %s, the Bundle %s", said, digest)
 	}
 	if got := waits([]string{digest}); got != "" {
 		t.Errorf("approved: %s", got)
