@@ -261,7 +261,7 @@ func (r *runner) unit(race string) step {
 		if err != nil {
 			return err
 		}
-		args := []string{"-timeout", "15m"}
+		args := []string{"-timeout", "30m"}
 		if race != "" {
 			args, pure = append(args, race, "-tags", libvirtTags), append(pure, cgo...)
 		}

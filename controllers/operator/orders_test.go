@@ -188,11 +188,9 @@ func TestPiecesAreRemovedInAnyOrder(t *testing.T) {
 		strategy v1.KubeVirtUninstallStrategy
 		order    []string
 	}{
-		"VMs, KubeVirt, operator":                  {block, []string{"VMs", "", "KubeVirt", "", "operator"}},
 		"KubeVirt, operator, VMs":                  {block, []string{"KubeVirt", "", "operator", "", "VMs", ""}},
 		"operator, KubeVirt, VMs":                  {block, []string{"operator", "KubeVirt", "", "VMs", ""}},
 		"all at once":                              {block, []string{"operator", "KubeVirt", "VMs", ""}},
-		"KubeVirt alone, and it takes the VMs":     {remove, []string{"KubeVirt", "", "operator"}},
 		"operator, KubeVirt, and it takes the VMs": {remove, []string{"operator", "KubeVirt", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
