@@ -96,7 +96,7 @@ func TestBridge(t *testing.T) {
 	p.asked(c, "ip -4 addr show eth0", ip+"/")
 	p.asked(c, "cat /sys/class/net/eth0/address", seen.MAC)
 	p.asked(c, "until wget -q -T 5 -O - http://web."+p.ns+".svc.cluster.local/; do sleep 1; done", "host web counter")
-	p.must(c.Send("(sleep 1; udhcpc -n -q -f -t 10 -i eth0 -s /etc/udhcpc.script && echo lea''sed >/run/again) &\n"))
+	p.asked(c, "(sleep 1; udhcpc -n -q -f -t 10 -i eth0 -s /etc/udhcpc.script && echo leased >/run/again) & echo asks''again", "asksagain")
 	p.killed("virt-handler", func() { p.answers(ip) }) // which closes the console, too
 	p.must(theLab.Available(t.Context(), 2*time.Minute))
 	if after := p.qemu("web"); after != before {
