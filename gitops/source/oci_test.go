@@ -103,12 +103,12 @@ func TestARegistryInClear(t *testing.T) {
 	r, asked := sourcetest.ServePlainRegistry(t)
 	archive := sourcetest.Archive(t, sourcetest.File("vm.yaml", "x"))
 	digest := r.Push("team/vms:a", sourcetest.FluxLayer, archive)
-	before := len(*asked)
+	before := len(asked())
 	o := artifactOf(r, source.OCIRef{Tag: "a"})
 	refuses(t, o, nil, "insecure: true")
 	o.Credentials, o.Insecure = pullSecret(r.Host, "canary-user", "canary-password"), true
 	refuses(t, o, nil, "over which no credentials are sent")
-	for _, header := range (*asked)[before:] {
+	for _, header := range asked()[before:] {
 		t.Errorf("it was asked, with %v", header)
 	}
 	o.Credentials = nil

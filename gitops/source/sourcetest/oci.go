@@ -9,7 +9,9 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -53,13 +55,21 @@ func ServeRegistry(t testing.TB, allowed func(*http.Request) bool) *Registry {
 	return &Registry{Host: strings.TrimPrefix(s.URL, "https://"), CA: ca, t: t, s: s}
 }
 
-// ServePlainRegistry serves a registry over plain http. What each request had as headers is kept.
-func ServePlainRegistry(t testing.TB) (r *Registry, asked *[]http.Header) {
+// ServePlainRegistry serves a registry over plain http. What each request had as headers is kept; asked returns all so far.
+func ServePlainRegistry(t testing.TB) (r *Registry, asked func() []http.Header) {
 	t.Helper()
 	all := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	asked = &[]http.Header{}
+	var mu sync.Mutex
+	var headers []http.Header
+	asked = func() []http.Header {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(headers)
+	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		*asked = append(*asked, q.Header)
+		mu.Lock()
+		headers = append(headers, q.Header)
+		mu.Unlock()
 		all.ServeHTTP(w, q)
 	}))
 	t.Cleanup(s.Close)
