@@ -78,8 +78,10 @@ func (r *round) judged() []release.Ref {
 	return release.Sorted(refs)
 }
 
-func (r *round) observeHealth(ctx context.Context) {
+// observeHealth returns what is waited for.
+func (r *round) observeHealth(ctx context.Context) []release.Health {
 	unhealthy := r.releaser.Health(ctx, r.judged())
 	r.seen.Waiting = release.List(unhealthy)
 	r.seen.Failed = slices.ContainsFunc(unhealthy, func(h release.Health) bool { return h.Failed })
+	return unhealthy
 }

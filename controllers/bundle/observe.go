@@ -146,8 +146,17 @@ func (r *round) observeObjects(ctx context.Context) error {
 	if !r.changes.Empty() {
 		return nil
 	}
-	r.observeHealth(ctx)
-	return r.observeLeft(ctx)
+	unhealthy := r.observeHealth(ctx)
+	if err := r.observeLeft(ctx); err != nil || len(unhealthy) == 0 {
+		return err
+	}
+	left, err := parse(r.seen.Left)
+	if err != nil {
+		return err
+	}
+	way, err := r.inTheWay(ctx, left, unhealthy)
+	r.seen.InTheWay = entries(way)
+	return err
 }
 
 // observeLeft finds what is left over. What can't be looked at counts as left, until the deadline of a removal.

@@ -49,6 +49,6 @@ func (p *planner) replaces(come, gone *Item) {
 		come.Notes = append(come.Notes, "claims stay in namespace "+gone.Namespace+": it starts with those of its own")
 		come.Lost, come.Kept = slices.Concat(come.Lost, come.Kept), nil
 	} else if len(come.Kept) > 0 {
-		come.Notes = append(come.Notes, "it is made before the other goes: until then both want the same claims")
+		come.Notes = append(come.Notes, "it is made before the other goes, and starts when that one has let go of the claims")
 	}
 }

@@ -65,6 +65,8 @@ type Seen struct {
 	Left []v1alpha1.ResourceRef
 	// Protected are those of Left that nobody is to delete.
 	Protected []v1alpha1.ResourceRef
+	// InTheWay are the machines of Left that have a disk which one that is waited for needs.
+	InTheWay []v1alpha1.ResourceRef
 }
 
 // Plan is what one round does.
@@ -163,25 +165,32 @@ func round(now time.Time, s Seen) Plan {
 		p.Status.LastAppliedRevision = s.Revision
 		return p
 	}
+	gone, kept := removals(s)
 	if s.Waiting != "" {
-		return unhealthy(now, s)
+		if gone = common(gone, s.InTheWay); len(gone) == 0 || overdue(now, s) {
+			return unhealthy(now, s)
+		}
 	}
-	return finish(now, s)
+	if len(gone) > 0 {
+		return remove(now, s, gone)
+	}
+	return finish(now, s, kept)
 }
 
-// finish removes what is left over, and is done when there is nothing.
-func finish(now time.Time, s Seen) Plan {
-	b := s.Bundle
-	gone, kept := removals(s)
-	if len(gone) > 0 {
-		if overdue(now, s) {
-			return Failed(now, s, Failure{Reason: PruneFailed, Message: "can't be removed: " + Remove{s.Revision, gone}.String()})
-		}
-		p := Plan{Actions: []Action{Remove{s.Revision, gone}}, Recheck: now.Add(time.Second)}
-		p.Status = progress(now, s, Progressing, Remove{s.Revision, gone}.String())
-		p.Status.LastAppliedRevision = s.Revision
-		return p
+// remove removes what is left over.
+func remove(now time.Time, s Seen, gone []v1alpha1.ResourceRef) Plan {
+	if overdue(now, s) {
+		return Failed(now, s, Failure{Reason: PruneFailed, Message: "can't be removed: " + Remove{s.Revision, gone}.String()})
 	}
+	p := Plan{Actions: []Action{Remove{s.Revision, gone}}, Recheck: now.Add(time.Second)}
+	p.Status = progress(now, s, Progressing, Remove{s.Revision, gone}.String())
+	p.Status.LastAppliedRevision = s.Revision
+	return p
+}
+
+// finish is the end of a revision: nothing is left over but what is kept.
+func finish(now time.Time, s Seen, kept []v1alpha1.ResourceRef) Plan {
+	b := s.Bundle
 	st := base(s)
 	st.LastAppliedRevision = s.Revision
 	st.Inventory = holding(union(s.Wanted, kept))

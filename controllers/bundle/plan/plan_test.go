@@ -110,6 +110,22 @@ var rounds = map[string]struct {
 		plan.Seen{Bundle: bundle(applied("r2", one, two)), Revision: "r2", Wanted: refs{one}, Left: refs{two}},
 		"removing what is not in r2: ns_two__ConfigMap; " + progress + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 1s",
 	},
+	"but for a machine whose disk another waits for": {
+		plan.Seen{Bundle: bundle(applied("r2", one, two, vm)), Revision: "r2", Wanted: refs{one}, Waiting: "it", Failed: true, Left: refs{two, vm}, InTheWay: refs{vm}},
+		"removing what is not in r2: ns_web_kubevirt.io_VirtualMachine; " + progress + "; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap ns_web_kubevirt.io_VirtualMachine; again in 1s",
+	},
+	"and that one not if it is kept": {
+		plan.Seen{Bundle: bundle(applied("r2", one, vm), keepVMs), Revision: "r2", Wanted: refs{one}, Waiting: "it", Left: refs{vm}, InTheWay: refs{vm}},
+		waiting + "; applied=r2; has ns_one__ConfigMap ns_web_kubevirt.io_VirtualMachine; again in 1s",
+	},
+	"or protected": {
+		plan.Seen{Bundle: bundle(applied("r2", one, vm)), Revision: "r2", Wanted: refs{one}, Waiting: "it", Left: refs{vm}, Protected: refs{vm}, InTheWay: refs{vm}},
+		waiting + "; applied=r2; has ns_one__ConfigMap ns_web_kubevirt.io_VirtualMachine; again in 1s",
+	},
+	"one that doesn't go in time is waited for no longer": {
+		plan.Seen{Bundle: bundle(applied("r2", one, vm), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Waiting: "it", Left: refs{vm}, InTheWay: refs{vm}},
+		"Ready=False HealthCheckFailed; Stalled=True HealthCheckFailed; applied=r2; has ns_one__ConfigMap ns_web_kubevirt.io_VirtualMachine; again in 5s",
+	},
 	"a leftover that stays": {
 		plan.Seen{Bundle: bundle(applied("r2", one, two), since("Ready", "Unknown", "", 6*time.Minute)), Revision: "r2", Wanted: refs{one}, Left: refs{two}},
 		"Ready=False PruneFailed; Stalled=True PruneFailed; applied=r2; has ns_one__ConfigMap ns_two__ConfigMap; again in 5s",

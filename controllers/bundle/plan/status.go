@@ -174,6 +174,10 @@ func minus(refs, other []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
 	return slices.DeleteFunc(slices.Clone(refs), func(r v1alpha1.ResourceRef) bool { return have[r.ID] })
 }
 
+func common(refs, other []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
+	return minus(refs, minus(refs, other))
+}
+
 func union(a, b []v1alpha1.ResourceRef) []v1alpha1.ResourceRef {
 	all := append(slices.Clone(a), minus(b, a)...)
 	slices.SortFunc(all, func(x, y v1alpha1.ResourceRef) int { return strings.Compare(x.ID, y.ID) })
