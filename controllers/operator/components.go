@@ -30,6 +30,7 @@ type content struct {
 	revision   string
 	manifests  []byte
 	stale      string // why it is not known whether there is something newer, "" if that is known
+	rejected   string // why what is newer isn't taken, "" if nothing is
 }
 
 // errContent says that the components can't be taken from there until somebody changes something.
@@ -61,7 +62,7 @@ func (c *Controller) components(ctx context.Context, kv *v1.KubeVirt, now time.T
 	}
 	objects, revision, err := bundle.Content(ctx, c.client, &b)
 	if errors.Is(err, source.ErrRefused) || errors.Is(err, build.ErrRefused) {
-		return nil, fmt.Errorf("%w: Bundle %s/%s: %s: %w", errContent, names.Namespace, name, revision, err)
+		return c.reject(&b, now, fmt.Errorf("%w: Bundle %s/%s: %s: %w", errContent, names.Namespace, name, revision, err))
 	}
 	if err != nil {
 		err = fmt.Errorf("annotation %s: Bundle %s/%s: %w", names.Components, names.Namespace, name, err)
@@ -72,7 +73,7 @@ func (c *Controller) components(ctx context.Context, kv *v1.KubeVirt, now time.T
 		return known, nil
 	}
 	if missing := plan.Incomplete(identities(objects)); missing != "" {
-		return nil, fmt.Errorf("%w: Bundle %s/%s: %s: %s", errContent, names.Namespace, name, revision, missing)
+		return c.reject(&b, now, fmt.Errorf("%w: Bundle %s/%s: %s: %s", errContent, names.Namespace, name, revision, missing))
 	}
 	fresh := &content{uid: b.UID, generation: b.Generation, at: now, every: v1alpha1.DefaultBundleInterval, revision: revision}
 	if b.Spec.Interval != nil {
@@ -83,6 +84,15 @@ func (c *Controller) components(ctx context.Context, kv *v1.KubeVirt, now time.T
 	}
 	c.content = fresh
 	return fresh, nil
+}
+
+// reject returns what the Bundle led to before, which says why that is not the newest, and the error where nothing is known.
+func (c *Controller) reject(b *v1alpha1.Bundle, now time.Time, why error) (*content, error) {
+	if c.content == nil || c.content.uid != b.UID {
+		return nil, why
+	}
+	c.content.generation, c.content.at, c.content.stale, c.content.rejected = b.Generation, now, "", why.Error()
+	return c.content, nil
 }
 
 func identities(objects []build.Object) (all []string) {

@@ -104,7 +104,7 @@ func TestComponentsComeFromGit(t *testing.T) {
 		if kv := i.round(); !is("Synchronized", "False")(kv) || !strings.Contains(kv.Status.Conditions[0].Message, "it has no DaemonSet virt-handler") {
 			t.Errorf("a bundle without workloads: %v", kv.Status.Conditions)
 		}
-		i.api(t)
+		i.stays(t)
 		repo.Commit("platform/kustomization.yaml", strings.ReplaceAll(pinned, "DIGEST", digestOne))
 		i.until("mended", is("Available", "True"))
 	})
@@ -119,6 +119,29 @@ func TestComponentsComeFromGit(t *testing.T) {
 			t.Errorf("with a server that is away: %v", kv.Status.Conditions)
 		}
 	})
+}
+
+// stays checks that a commit which can't be taken takes nothing away: what runs is available and kept up, and its KubeVirt
+// names the commit.
+func (i *install) stays(t *testing.T) {
+	t.Helper()
+	if err := i.Client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "virt-controller"}}); err != nil {
+		t.Fatal(err)
+	}
+	i.round()
+	kv := i.until("kept up", is("Available", "True"))
+	if !is("Degraded", "True")(kv) || !is("Stalled", "True")(kv) || !strings.Contains(kv.Status.Conditions[0].Message, "main@sha1:") {
+		t.Errorf("with a commit that isn't taken: %v", kv.Status.Conditions)
+	}
+	restarted := *i.installer // it knows nothing of what was taken before
+	restarted.content = nil
+	i.installer = &restarted
+	if kv := i.round(); !is("Available", "True")(kv) || !is("Stalled", "True")(kv) || kv.Status.ObservedDeploymentID == "" {
+		t.Errorf("after a restart of the operator: %v", kv.Status.Conditions)
+	}
+	if image, _ := i.api(t); !strings.HasSuffix(image, digestOne) {
+		t.Errorf("virt-api has image %s", image)
+	}
 }
 
 // keepsUp checks that components come back while the branch that they are of is away.

@@ -82,7 +82,8 @@ func (c *Controller) first(ctx context.Context, kv *v1.KubeVirt) (string, error)
 func (c *Controller) observeTarget(ctx context.Context, r *round, now time.Time) error {
 	taken, err := c.components(ctx, r.kv, now)
 	if errors.Is(err, errContent) {
-		r.seen.Target.Version, r.seen.Build = product.Version, err
+		r.seen.Target, r.seen.Build = last(r.kv), err
+		r.seen.Target.Version = product.Version
 		return nil
 	}
 	if err != nil {
@@ -91,7 +92,8 @@ func (c *Controller) observeTarget(ctx context.Context, r *round, now time.Time)
 	}
 	from := render.Settings{}
 	if taken != nil {
-		from.Manifests, r.seen.Look, r.seen.Stale = taken.manifests, taken.every, taken.stale
+		from.Manifests, r.seen.Look = taken.manifests, taken.every
+		r.seen.Stale, r.seen.Rejected = taken.stale, taken.rejected
 	}
 	nodes, err := count(ctx, c.live, nodes())
 	if err != nil {
@@ -107,6 +109,8 @@ func (c *Controller) observeTarget(ctx context.Context, r *round, now time.Time)
 	r.seen.Build = err
 	r.seen.Target = plan.Target{Version: product.Version, Registry: b.Registry, ID: b.ID, Config: c.config(taken)}
 	if err != nil {
+		r.seen.Target = last(r.kv)
+		r.seen.Target.Version = product.Version
 		return nil
 	}
 	r.wanted = release.Refs(b.Objects)

@@ -84,6 +84,10 @@ func TestARollOutLeavesNoMixThatRefuses(t *testing.T) {
 func (i *install) rolls(t *testing.T, files fs.FS, tag, right, path string) {
 	t.Helper()
 	i.installer.files, i.installer.images.Component = files, "localhost/virtstack:"+tag
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"platform"}}}`))
+	if err := i.Client.Patch(t.Context(), i.hook(), label, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
 	mixed := 0
 	i.until("rolled to "+tag, func(kv *v1.KubeVirt) bool {
 		done := kv.Status.ObservedDeploymentID == kv.Status.TargetDeploymentID
@@ -93,6 +97,7 @@ func (i *install) rolls(t *testing.T, files fs.FS, tag, right, path string) {
 		both := d.Status.ObservedGeneration != d.Generation
 		if swapped && both {
 			mixed++
+			i.foreign(t)
 			if granted := i.grants(); !slices.Equal(granted, []string{"nodes", "pods"}) {
 				t.Errorf("with Pods of both releases: virt-api may reach %v", granted)
 			}
@@ -104,6 +109,15 @@ func (i *install) rolls(t *testing.T, files fs.FS, tag, right, path string) {
 	})
 	if granted, paths := i.grants(), i.paths(); mixed == 0 || !slices.Equal(granted, []string{right}) || !slices.Equal(paths, []string{path}) {
 		t.Errorf("after rolling to %s (%d rounds with both): virt-api may reach %v, the API server asks %v", tag, mixed, granted, paths)
+	}
+}
+
+// foreign checks that a label which somebody else has put on the webhooks is there, and theirs.
+func (i *install) foreign(t *testing.T) {
+	t.Helper()
+	hook := i.hook()
+	if hook.Labels["team"] != "platform" || slices.Contains(i.installer.status.Keys(hook, "labels"), "team") {
+		t.Errorf("between two releases the webhooks have labels %v, of which %v are the operator's", hook.Labels, i.installer.status.Keys(hook, "labels"))
 	}
 }
 

@@ -96,7 +96,7 @@ func (c *Controller) withdrawn(ctx context.Context, r *round) ([]*unstructured.U
 		if live == nil || live.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if less := render.Withdrawn(wanted[ref.ID()], live); less != nil {
+		if less := render.Withdrawn(wanted[ref.ID()], live, c.status.Keys(live, "labels")); less != nil {
 			all = append(all, less)
 		}
 	}

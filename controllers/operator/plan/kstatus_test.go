@@ -34,6 +34,8 @@ func TestKStatusJudgesEveryRow(t *testing.T) {
 		switch {
 		case tc.seen.KubeVirt.DeletionTimestamp != nil:
 			want = status.TerminatingStatus
+		case strings.Contains(tc.row, "ComponentsRefused"):
+			want = status.FailedStatus
 		case strings.Contains(tc.row, "AllComponentsReady"):
 			want = status.CurrentStatus
 		case strings.Contains(tc.row, "DeploymentFailed"), strings.Contains(tc.row, "ExistingDeployment"):

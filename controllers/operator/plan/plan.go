@@ -40,6 +40,8 @@ type Seen struct {
 	Unanswered string
 	// Stale says why it is not known whether the components are the newest, "" if it is known.
 	Stale string
+	// Rejected says why a newer commit of the components isn't taken, "" if there is none such.
+	Rejected string
 	// Look is when to look again at where they come from, zero for those of the operator itself.
 	Look time.Duration
 	// Target is what is to run; Recorded says that the inventory names all of it.
@@ -172,7 +174,7 @@ func For(now time.Time, s Seen) Plan {
 	case s.Unanswered != "":
 		return Unanswered(now, s, s.Unanswered)
 	case s.Build != nil:
-		return refuse(now, s, "DeploymentFailed", "rendering the component bundle: "+s.Build.Error())
+		return rejected(now, s, "rendering the component bundle: "+s.Build.Error())
 	case len(s.Kinds) > 0:
 		return wait(now, s, "waiting for CRDs, which come with the operator's manifests: "+few(s.Kinds))
 	case !s.Certified:
@@ -209,7 +211,10 @@ func rollOut(now time.Time, s Seen) Plan {
 		}
 	}
 	done := ready()
-	if s.Stale != "" {
+	switch {
+	case s.Rejected != "":
+		done = halted(s.Rejected)
+	case s.Stale != "":
 		done = retrying(done, s.Stale)
 	}
 	return Plan{Status: status(now, s, done), Recheck: now.Add(s.again())}
@@ -229,6 +234,14 @@ func wait(now time.Time, s Seen, why string) Plan {
 
 func refuse(now time.Time, s Seen, reason, why string) Plan {
 	return Plan{Status: status(now, s, failed(reason, why)), Recheck: now.Add(time.Minute)}
+}
+
+// rejected is the plan of a round that has nothing to roll out: what runs goes on.
+func rejected(now time.Time, s Seen, why string) Plan {
+	if undisturbed(s) {
+		return Plan{Status: status(now, s, halted(why)), Recheck: now.Add(time.Minute)}
+	}
+	return refuse(now, s, "DeploymentFailed", why)
 }
 
 func deletion(now time.Time, s Seen) Plan {
@@ -284,8 +297,8 @@ func Unanswered(now time.Time, s Seen, why string) Plan {
 	if s.KubeVirt.DeletionTimestamp != nil {
 		return Plan{Status: status(now, s, retrying(deleting(s), why)), Recheck: now.Add(2 * soon)}
 	}
-	if ready, ok := undisturbed(s, why); ok {
-		return Plan{Status: status(now, s, ready), Recheck: now.Add(2 * soon)}
+	if undisturbed(s) {
+		return Plan{Status: status(now, s, retrying(ready(), why)), Recheck: now.Add(2 * soon)}
 	}
 	return wait(now, s, why)
 }

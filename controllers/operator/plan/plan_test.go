@@ -91,6 +91,9 @@ func reasons(conditions []v1.KubeVirtCondition) []string {
 
 const deploying, updating, failed = "--FTF DeploymentInProgress", "--TTT UpdateInProgress", "-FFFT DeploymentFailed"
 
+// kept is an install that stays as it is, since what is asked for now can't be brought about.
+const kept = "TFTFT AllComponentsReady,ComponentsRefused"
+
 var rollOuts = map[string]struct {
 	seen  plan.Seen
 	act   string
@@ -144,7 +147,14 @@ var rollOuts = map[string]struct {
 	"not too long": {
 		seen(kubevirt(progressing(now.Add(-plan.Deadline+time.Second))), upTo(plan.StageSeen{Stage: plan.NodeAgents, Waiting: "image"})), "", deploying, "Deploying",
 	},
-	"can't be rendered":  {seen(kubevirt(), func(s *plan.Seen) { s.Build = errors.New("no image") }), "", failed, "Deploying"},
+	"can't be rendered": {seen(kubevirt(), func(s *plan.Seen) { s.Build = errors.New("no image") }), "", failed, "Deploying"},
+	"can't be rendered, what runs goes on": {
+		seen(kubevirt(deployed("t"), available), func(s *plan.Seen) { s.Build = errors.New("no image") }), "", kept, "Deployed",
+	},
+	"a commit isn't taken": {seen(kubevirt(deployed("t")), func(s *plan.Seen) { s.Rejected = "c0ffee: no DaemonSet" }), "", kept, "Deployed"},
+	"a commit isn't taken, and a component broke": {
+		seen(kubevirt(deployed("t")), func(s *plan.Seen) { s.Rejected = "no DaemonSet" }, upTo(plan.StageSeen{Stage: plan.API, Waiting: "0 of 1"})), "", deploying, "Deployed",
+	},
 	"another product":    {seen(kubevirt(), func(s *plan.Seen) { s.Foreign = "Deployment other/virt-operator" }), "", failed, "Deploying"},
 	"the wrong place":    {seen(kubevirt(func(kv *v1.KubeVirt) { kv.Namespace = "x" })), "", failed, "Deploying"},
 	"the second of two":  {seen(kubevirt(), func(s *plan.Seen) { s.First = "kubevirt/first" }), "", "-F--- ExistingDeployment", ""},

@@ -54,6 +54,21 @@ func ready() outcome {
 	return outcome{phase: v1.KubeVirtPhaseDeployed, conditions: append(all, created, condition.True(isReady, all[0].Reason, all[0].Message)), observed: true}
 }
 
+// halted is an install that is as it was last asked for, with why what is asked for now isn't begun: it stays available, and
+// Degraded and Stalled tell of the commit.
+func halted(why string) outcome {
+	const reason = "ComponentsRefused"
+	o := ready()
+	o.conditions = on(stalled, []condition.Want{
+		condition.False(string(v1.KubeVirtConditionSynchronized), reason, why),
+		o.conditions[0],
+		condition.False(string(v1.KubeVirtConditionProgressing), reason, why),
+		condition.True(string(v1.KubeVirtConditionDegraded), reason, why),
+		condition.True("Created", "AllResourcesCreated", "All resources were created."),
+	})
+	return o
+}
+
 func failed(reason, message string) outcome {
 	synchronized := condition.False("Synchronized", reason, message)
 	if reason == "ExistingDeployment" {
@@ -99,16 +114,15 @@ func progress(now time.Time, s Seen, message string, broken bool) outcome {
 	return o
 }
 
-// undisturbed is the row of an install that was as it should be when last seen, with why it can't be seen now; false for
-// one that wasn't.
-func undisturbed(s Seen, why string) (outcome, bool) {
+// undisturbed tells whether an install was as it should be when last seen.
+func undisturbed(s Seen) bool {
 	st := s.KubeVirt.Status
 	for _, c := range st.Conditions {
 		if c.Type == v1.KubeVirtConditionAvailable && c.Reason == reasonReady && st.ObservedDeploymentID == s.Target.ID {
-			return retrying(ready(), why), true
+			return true
 		}
 	}
-	return outcome{}, false
+	return false
 }
 
 // retrying adds what keeps the operator from going on.

@@ -38,8 +38,8 @@ func IsWebhooks(kind string) bool {
 }
 
 // Withdrawn returns live without the webhooks that wanted, nil for no such object, doesn't have at the same place, and
-// nil where it has them all.
-func Withdrawn(wanted, live *unstructured.Unstructured) *unstructured.Unstructured {
+// nil where it has them all. Of its labels it has those whose keys are ours: the others are somebody else's to keep.
+func Withdrawn(wanted, live *unstructured.Unstructured, ours []string) *unstructured.Unstructured {
 	served := map[[2]string]bool{}
 	for _, h := range hooks(wanted) {
 		served[placeOf(h)] = true
@@ -52,7 +52,9 @@ func Withdrawn(wanted, live *unstructured.Unstructured) *unstructured.Unstructur
 	u := &unstructured.Unstructured{Object: map[string]any{"webhooks": left}}
 	u.SetGroupVersionKind(live.GroupVersionKind())
 	u.SetName(live.GetName())
-	u.SetLabels(maps.Clone(live.GetLabels()))
+	labels := maps.Clone(live.GetLabels())
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !slices.Contains(ours, key) })
+	u.SetLabels(labels)
 	return u
 }
 

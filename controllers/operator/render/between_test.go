@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"maps"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,7 +52,7 @@ func TestARoleGrantsWhatBothVersionsNeed(t *testing.T) {
 	}
 }
 
-const config = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: w, labels: {a: b}}\n"
+const config = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: w, labels: {a: b, theirs: c}}\n"
 
 func TestWebhooksThatAreNotServedAreWithdrawn(t *testing.T) {
 	hook := func(name, path string) string {
@@ -59,14 +60,15 @@ func TestWebhooksThatAreNotServedAreWithdrawn(t *testing.T) {
 	}
 	live := object(t, config+"webhooks: ["+hook("stays", "/a")+", "+hook("moved", "/b")+", "+hook("gone", "/c")+"]")
 	wanted := object(t, config+"webhooks: ["+hook("stays", "/a")+", "+hook("moved", "/d")+", "+hook("new", "/e")+"]")
-	got := render.Withdrawn(wanted, live)
-	if want := "- clientConfig:\n    service:\n      path: /a\n  name: stays\n"; shown(t, got, "webhooks") != want || got.GetLabels()["a"] != "b" {
+	ours := []string{"a", "gone"}
+	got := render.Withdrawn(wanted, live, ours)
+	if want := "- clientConfig:\n    service:\n      path: /a\n  name: stays\n"; shown(t, got, "webhooks") != want || !maps.Equal(got.GetLabels(), map[string]string{"a": "b"}) {
 		t.Errorf("left: %v", got)
 	}
-	if got := render.Withdrawn(nil, live); shown(t, got, "webhooks") != "[]\n" {
+	if got := render.Withdrawn(nil, live, ours); shown(t, got, "webhooks") != "[]\n" {
 		t.Errorf("of a configuration that goes, this is left: %v", got)
 	}
-	if again := render.Withdrawn(wanted, got); again != nil {
+	if again := render.Withdrawn(wanted, got, ours); again != nil {
 		t.Errorf("withdrawn once more: %v", again)
 	}
 }
