@@ -95,9 +95,9 @@ func (c *Controller) act(ctx context.Context, r *round, actions []plan.Action) e
 // reason is that of the event of an action, "" for one that nobody needs to hear of.
 func reason(a plan.Action) string {
 	switch a.(type) {
-	case plan.Apply:
+	case plan.Apply, plan.Register:
 		return "Applying"
-	case plan.Prune, plan.Remove, plan.RemoveWorkloads, plan.UnmarkNodes, plan.RemoveRecords:
+	case plan.Prune, plan.Remove, plan.Withdraw, plan.RemoveWorkloads, plan.UnmarkNodes, plan.RemoveRecords:
 		return "Removing"
 	}
 	return ""
@@ -119,6 +119,10 @@ func (c *Controller) do(ctx context.Context, r *round, a plan.Action) error {
 	case plan.Remove:
 		_, err := c.releaser(r.kv).Remove(ctx, r.left[a.Stage])
 		return err
+	case plan.Withdraw:
+		return c.withdraw(ctx, r, a.Objects)
+	case plan.Register:
+		return c.register(ctx, r)
 	case plan.RemoveWorkloads:
 		return c.removeWorkloads(ctx)
 	case plan.UnmarkNodes:

@@ -61,7 +61,10 @@ func (c *Controller) observe(ctx context.Context, key types.NamespacedName, now 
 	if r.seen.Unanswered != "" || r.seen.Foreign != "" || r.seen.First != "" || r.seen.Build != nil || len(r.seen.Kinds) > 0 || !r.seen.Certified || !r.seen.Recorded {
 		return r, nil
 	}
-	return r, c.observeStages(ctx, r)
+	if err := c.observeStages(ctx, r); err != nil {
+		return nil, err
+	}
+	return r, c.observeRegistrations(ctx, r)
 }
 
 // first returns another KubeVirt that was there before this one. One elsewhere is none: it is refused anyway.

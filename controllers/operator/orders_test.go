@@ -70,30 +70,48 @@ func (p *parts) controller() {
 // take removes one of the pieces, as kubectl delete --wait=false does.
 func (p *parts) take(piece string) {
 	p.t.Helper()
-	switch piece {
-	case "operator":
+	if piece == "operator" {
 		p.manages = false
-		for _, o := range p.manifests() {
-			p.remove(o)
-		}
-	case "KubeVirt":
-		p.remove(&v1.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt"}})
-	case "VMs":
-		p.remove(p.vm.DeepCopy())
-	case "CRDs":
-		for _, name := range p.definitions() {
-			p.remove(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		}
-	default:
-		p.t.Fatalf("no piece %s", piece)
+	}
+	for _, o := range p.piece(piece) {
+		p.remove(o)
 	}
 }
 
+// piece are the objects that make it up.
+func (p *parts) piece(name string) (all []client.Object) {
+	p.t.Helper()
+	switch name {
+	case "guard": // what keeps the others from going before the KubeVirt
+		return []client.Object{&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "virtstack-uninstall-order"}}}
+	case "namespace":
+		return []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}}
+	case "operator":
+		return p.manifests()
+	case "KubeVirt":
+		return []client.Object{&v1.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt"}}}
+	case "VMs":
+		return []client.Object{p.vm.DeepCopy()}
+	case "CRDs":
+		for _, name := range p.definitions() {
+			all = append(all, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		return all
+	}
+	p.t.Fatalf("no piece %s", name)
+	return nil
+}
+
+// remove deletes an object. The API server notices a moment later that the guard is gone.
 func (p *parts) remove(o client.Object) {
 	p.t.Helper()
-	if err := client.IgnoreNotFound(p.Client.Delete(p.t.Context(), o)); err != nil {
-		p.t.Fatal(err)
-	}
+	eventually(p.t, "deleted: "+o.GetName(), func() bool {
+		err := client.IgnoreNotFound(p.Client.Delete(p.t.Context(), o))
+		if err != nil && !apierrors.IsForbidden(err) {
+			p.t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // manifests are those of the operator but the namespace, which an API server alone doesn't empty.
@@ -180,7 +198,7 @@ func (p *parts) clean() {
 	}
 }
 
-// Whatever goes first, VMs can be deleted as long as virt-controller is there, which is as long as there are VMs; the
+// Where the guard was taken away, and whatever then goes first, VMs can be deleted as long as virt-controller is there, which is as long as there are VMs; the
 // operator, if it went, ends what it had begun once it is applied again; then nothing is left.
 func TestPiecesAreRemovedInAnyOrder(t *testing.T) {
 	block, remove := v1.KubeVirtUninstallStrategyBlockUninstallIfWorkloadsExist, v1.KubeVirtUninstallStrategyRemoveWorkloads
@@ -188,10 +206,10 @@ func TestPiecesAreRemovedInAnyOrder(t *testing.T) {
 		strategy v1.KubeVirtUninstallStrategy
 		order    []string
 	}{
-		"KubeVirt, operator, VMs":                  {block, []string{"KubeVirt", "", "operator", "", "VMs", ""}},
-		"operator, KubeVirt, VMs":                  {block, []string{"operator", "KubeVirt", "", "VMs", ""}},
-		"all at once":                              {block, []string{"operator", "KubeVirt", "VMs", ""}},
-		"operator, KubeVirt, and it takes the VMs": {remove, []string{"operator", "KubeVirt", ""}},
+		"KubeVirt, operator, VMs":                  {block, []string{"KubeVirt", "", "guard", "operator", "", "VMs", ""}},
+		"operator, KubeVirt, VMs":                  {block, []string{"guard", "operator", "KubeVirt", "", "VMs", ""}},
+		"all at once":                              {block, []string{"guard", "operator", "KubeVirt", "VMs", ""}},
+		"operator, KubeVirt, and it takes the VMs": {remove, []string{"guard", "operator", "KubeVirt", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := whole(t, tc.strategy)
@@ -226,10 +244,11 @@ func (p *parts) held() {
 	}
 }
 
-// The CRDs go first: with them go the objects, which the webhook can't refuse. Kinds that are gone have no objects that an
+// The guard and the CRDs go first: with them go the objects, which the webhook can't refuse. Kinds that are gone have no objects that an
 // uninstall could wait for.
 func TestDefinitionsAreRemovedFirst(t *testing.T) {
 	p := whole(t, v1.KubeVirtUninstallStrategyBlockUninstallIfWorkloadsExist)
+	p.take("guard")
 	p.take("CRDs")
 	eventually(t, "the VM and the KubeVirt are being deleted", func() bool {
 		vm, kv := &v1.VirtualMachine{}, &v1.KubeVirt{}

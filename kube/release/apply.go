@@ -18,7 +18,7 @@ import (
 // definitionsDeadline is how long new kinds may take to be served.
 const definitionsDeadline = 30 * time.Second
 
-// Apply writes the changes: kinds, namespaces and classes first, then the rest. Fields are taken from other managers:
+// Apply writes the changes: kinds, namespaces, classes and admission policies first, then the rest. Fields are taken from other managers:
 // the release is what its owner has committed. The error is Refusals or Unanswered where one object is at fault.
 func (r *Releaser) Apply(ctx context.Context, c Changes) error {
 	definitions, rest := split(c.write)
@@ -40,7 +40,7 @@ func (r *Releaser) Apply(ctx context.Context, c Changes) error {
 
 func split(objects []*unstructured.Unstructured) (definitions, rest []*unstructured.Unstructured) {
 	for _, o := range objects {
-		if utils.IsClusterDefinition(o) || utils.IsClassDefinition(o) {
+		if utils.IsClusterDefinition(o) || utils.IsClassDefinition(o) || o.GetKind() == policyKind {
 			definitions = append(definitions, o)
 		} else {
 			rest = append(rest, o)

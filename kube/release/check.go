@@ -204,18 +204,29 @@ func cause(err error) error {
 	return err
 }
 
-// gifts are the kinds and namespaces that a release brings itself.
+// gifts are the kinds, namespaces and admission policies that a release brings itself.
 type gifts struct {
 	kinds      map[schema.GroupKind]bool
 	namespaces map[string]bool
+	policies   map[string]bool
 }
 
+const (
+	policyKind  = "ValidatingAdmissionPolicy"
+	bindingKind = "ValidatingAdmissionPolicyBinding"
+	// noPolicy is in the API server's answer about a binding with parameters by somebody who can't read everything: what they
+	// have to be allowed to read the policy tells.
+	noPolicy = "unable to get policy"
+)
+
 func provided(objects []*unstructured.Unstructured) gifts {
-	g := gifts{map[schema.GroupKind]bool{}, map[string]bool{}}
+	g := gifts{map[schema.GroupKind]bool{}, map[string]bool{}, map[string]bool{}}
 	for _, o := range objects {
 		switch o.GroupVersionKind().GroupKind() {
 		case schema.GroupKind{Kind: "Namespace"}:
 			g.namespaces[o.GetName()] = true
+		case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: policyKind}:
+			g.policies[o.GetName()] = true
 		case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
@@ -227,6 +238,9 @@ func provided(objects []*unstructured.Unstructured) gifts {
 
 // explains reports whether err means no more than that something of the same release is not there yet.
 func (g gifts) explains(o *unstructured.Unstructured, err error) bool {
+	if policy, _, _ := unstructured.NestedString(o.Object, "spec", "policyName"); o.GetKind() == bindingKind && g.policies[policy] {
+		return strings.Contains(err.Error(), noPolicy)
+	}
 	if meta.IsNoMatchError(err) {
 		return g.kinds[o.GroupVersionKind().GroupKind()]
 	}

@@ -49,6 +49,9 @@ type Seen struct {
 	Recorded bool
 	// Stages are in order, up to the first that is not ready.
 	Stages []StageSeen
+	// Registrations are API services, looked at when a stage before theirs isn't ready; Served says that their server is.
+	Registrations []Registration
+	Served        bool
 	// Orphans are in the inventory, exist, and are not part of the target.
 	Orphans []string
 	// Workloads are looked for, and Left filled, when the KubeVirt is being deleted.
@@ -182,7 +185,9 @@ func For(now time.Time, s Seen) Plan {
 	case !s.Recorded:
 		return Plan{Actions: []Action{Record{}}, Status: status(now, s, progress(now, s, "recording what is installed", false)), Recheck: now.Add(soon)}
 	}
-	return rollOut(now, s)
+	p := rollOut(now, s)
+	p.Actions = append(registering(now, s), p.Actions...)
+	return p
 }
 
 func rollOut(now time.Time, s Seen) Plan {
