@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -26,25 +27,7 @@ func TestFluxRunsWhatIsCommitted(t *testing.T) {
 	f.phase("web", v1.Running, 2*time.Minute)
 	f.kustomization("True", 2*time.Minute, first)
 	before := f.qemu("web")
-	t.Run("a label of the template changes hot", func(t *testing.T) {
-		hot := web.DeepCopy()
-		hot.Spec.Template.ObjectMeta.Labels["tier"] = "front"
-		f.kustomization("True", time.Minute, f.commit("Move web to the front", map[string][]byte{"vms/web.yaml": f.manifest(hot)}))
-		f.labelled("web", "tier", "front")
-		f.restartRequired("web", corev1.ConditionFalse)
-	})
-	t.Run("memory waits for a restart, and the VM stays healthy", func(t *testing.T) {
-		more := web.DeepCopy()
-		size := resource.MustParse("160Mi")
-		more.Spec.Template.Spec.Domain.Memory.Guest = &size
-		larger := f.commit("Give web more memory", map[string][]byte{"vms/web.yaml": f.manifest(more)})
-		f.restartRequired("web", corev1.ConditionTrue)
-		f.kustomization("True", time.Minute, larger)
-	})
-	t.Run("a revert takes the wait away", func(t *testing.T) {
-		f.kustomization("True", time.Minute, f.commit("Revert web", map[string][]byte{"vms/web.yaml": f.manifest(web)}))
-		f.restartRequired("web", corev1.ConditionFalse)
-	})
+	f.edits(web, func(commit string) { f.kustomization("True", time.Minute, commit) })
 	if after := f.qemu("web"); after != before {
 		t.Errorf("QEMU was %+v, is %+v", before, after)
 	}
@@ -55,6 +38,34 @@ func TestFluxRunsWhatIsCommitted(t *testing.T) {
 		}
 	})
 	f.suspendAndPrune(web, before)
+}
+
+// edits are commits that change a running VM: each does to the guest what it should, and a plan says so before.
+func (f tenant) edits(web *v1.VirtualMachine, settled func(commit string)) {
+	f.t.Helper()
+	f.t.Run("a label of the template changes hot", func(*testing.T) {
+		hot := web.DeepCopy()
+		hot.Spec.Template.ObjectMeta.Labels["tier"] = "front"
+		settled(f.commit("Move web to the front", map[string][]byte{"vms/web.yaml": f.manifest(hot)}))
+		f.labelled("web", "tier", "front")
+		f.restartRequired("web", corev1.ConditionFalse)
+	})
+	f.t.Run("memory waits for a restart, and the VM stays healthy", func(t *testing.T) {
+		more := web.DeepCopy()
+		size := resource.MustParse("160Mi")
+		more.Spec.Template.Spec.Domain.Memory.Guest = &size
+		larger := f.commit("Give web more memory", map[string][]byte{"vms/web.yaml": f.manifest(more)})
+		f.restartRequired("web", corev1.ConditionTrue)
+		settled(larger)
+		said, err := theLab.Run(t.Context(), "virtctl", "plan", filepath.Join(f.repo.Dir, "vms"), "--from", "HEAD~1", "--to", "HEAD", "--offline")
+		if err == nil || !containsAll(said+err.Error(), []string{"restart", "web", "spec.template.spec.domain.memory.guest"}) {
+			t.Errorf("virtctl plan says %s (%v); want a restart for web's memory, and that it disrupts", said, err)
+		}
+	})
+	f.t.Run("a revert takes the wait away", func(*testing.T) {
+		settled(f.commit("Revert web", map[string][]byte{"vms/web.yaml": f.manifest(web)}))
+		f.restartRequired("web", corev1.ConditionFalse)
+	})
 }
 
 func (f fluxed) suspendAndPrune(web *v1.VirtualMachine, before lab.Process) {

@@ -84,7 +84,8 @@ func (f tenant) bundle(ready string, limit time.Duration, texts ...string) *v1al
 
 func TestCommitBecomesRunningVM(t *testing.T) {
 	f := newTenant(t, "git")
-	first := f.commit("Add web", map[string][]byte{"vms/web.yaml": f.manifest(f.vm("web"))})
+	web := f.vm("web", func(vm *v1.VirtualMachine) { vm.Spec.Template.ObjectMeta.Labels = map[string]string{"tier": "back"} })
+	first := f.commit("Add web", map[string][]byte{"vms/web.yaml": f.manifest(web)})
 	f.follow()
 	f.phase("web", v1.Running, 2*time.Minute)
 	f.login("web", time.Minute)
@@ -110,14 +111,19 @@ func TestCommitBecomesRunningVM(t *testing.T) {
 	})
 	t.Run("a file with another name is the same VM, and its guest runs on", func(t *testing.T) {
 		before := lab.Processes("qemu-system", f.ns)
-		web := f.manifest(f.vm("web"))
-		f.bundle("True", time.Minute, f.commit("Move web", map[string][]byte{"vms/web.yaml": nil, "vms/shop/web.yaml": web}))
-		f.bundle("True", time.Minute, f.commit("Move it back", map[string][]byte{"vms/web.yaml": web, "vms/shop/web.yaml": nil}))
+		raw := f.manifest(web)
+		f.bundle("True", time.Minute, f.commit("Move web", map[string][]byte{"vms/web.yaml": nil, "vms/shop/web.yaml": raw}))
+		f.bundle("True", time.Minute, f.commit("Move it back", map[string][]byte{"vms/web.yaml": raw, "vms/shop/web.yaml": nil}))
 		again := f.status("web", v1.VirtualMachineStatusRunning, 10*time.Second)
 		if after := lab.Processes("qemu-system", f.ns); len(before) != 1 || again.UID != vm.UID || again.Generation != vm.Generation || fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("VM %s of generation %d with %v became %s of %d with %v", vm.UID, vm.Generation, before, again.UID, again.Generation, after)
 		}
 	})
+	qemu := f.qemu("web")
+	f.edits(web, func(commit string) { f.bundle("True", time.Minute, commit) })
+	if after := f.qemu("web"); after != qemu {
+		t.Errorf("QEMU was %+v, is %+v", qemu, after)
+	}
 	t.Run("a bad commit leaves the last good state", func(t *testing.T) {
 		f.badCommits(first)
 	})
