@@ -65,7 +65,7 @@ func command(streams genericiooptions.IOStreams, called string) *cobra.Command {
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 
 	env := &environment{IOStreams: streams, connection: connection, name: displayName(called)}
-	for _, c := range []func(*environment) *cobra.Command{consoleCommand, startCommand, stopCommand, restartCommand, pauseCommand, unpauseCommand, memoryDumpCommand, expandCommand, validateCommand, lintCommand, planCommand, versionCommand} {
+	for _, c := range []func(*environment) *cobra.Command{consoleCommand, startCommand, stopCommand, restartCommand, pauseCommand, unpauseCommand, memoryDumpCommand, expandCommand, validateCommand, lintCommand, planCommand, uninstallCommand, versionCommand} {
 		root.AddCommand(c(env))
 	}
 	return root
