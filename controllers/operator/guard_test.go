@@ -84,12 +84,16 @@ func (p *parts) others() {
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another"}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.vm.Namespace, Name: "kubevirt-operator"}}
+	p.create(crd)
+	eventually(p.t, "the other kind is served", func() bool { return !p.gone(crd, client.ObjectKeyFromObject(crd)) && served(*crd) })
+	p.create(ns)
+	p.create(account)
 	for _, o := range []client.Object{crd, ns, account} {
-		p.create(o)
 		if err := p.Client.Delete(p.t.Context(), o); err != nil {
 			p.t.Errorf("what isn't ours can't be deleted: %v", err)
 		}
 	}
+	eventually(p.t, "the other kind is gone", func() bool { return p.gone(crd, client.ObjectKeyFromObject(crd)) })
 }
 
 // All is removed by one command, in whichever order it takes things, and by the same command again, as Git tools try

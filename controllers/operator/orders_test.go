@@ -257,11 +257,17 @@ func TestDefinitionsAreRemovedFirst(t *testing.T) {
 	eventually(t, "kinds without objects are gone", func() bool { return !slices.Contains(p.definitions(), "virtualmachineinstances.kubevirt.io") })
 	p.round()
 	p.held()
+	left := []string{}
+	defer func() { t.Logf("CRDs at last: %v", left) }()
 	eventually(t, "no CRD is left", func() bool {
 		p.now = p.now.Add(time.Second)
-		_, _ = p.installer.Round(t.Context(), p.key, p.now) // a kind that is just going may be an error: it is tried again
+		// A kind that is just going may be an error: it is tried again.
+		if _, err := p.installer.Round(t.Context(), p.key, p.now); err != nil {
+			t.Log(err)
+		}
 		p.controller()
-		return len(p.definitions()) == 0
+		left = p.definitions()
+		return len(left) == 0
 	})
 	p.clean()
 	p.again()

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -53,6 +54,22 @@ func (i *install) stop(workloads ...client.Object) {
 			w.Status = appsv1.DaemonSetStatus{ObservedGeneration: w.Generation, DesiredNumberScheduled: 1, UpdatedNumberScheduled: 1, NumberUnavailable: 1}
 		}
 		i.update(o)
+	}
+}
+
+// Somebody scales virt-api to nothing: it is put back in the next round.
+func TestVirtAPIIsScaledBack(t *testing.T) {
+	i := begin(t)
+	i.deploy(t)
+	defer i.remove(t)
+	api := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "virt-api"}}
+	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
+	if err := i.Client.Patch(t.Context(), api, none, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	i.round()
+	if i.get(api, "virt-api"); *api.Spec.Replicas == 0 {
+		t.Error("virt-api stays at 0 replicas")
 	}
 }
 
