@@ -139,6 +139,6 @@ func (p *parts) swept(order []string) {
 			installed = !p.gone(&v1.KubeVirt{}, p.key)
 			return false
 		}
-		return refused == 0 && len(p.definitions()) == 0 && p.gone(&corev1.Namespace{}, client.ObjectKey{Name: "kubevirt"})
+		return refused == 0 && len(p.nudged()) == 0 && p.gone(&corev1.Namespace{}, client.ObjectKey{Name: "kubevirt"})
 	})
 }
