@@ -72,7 +72,7 @@ func manifests(t *testing.T, dir string, namespace func(testing.TB) string) []ma
 // pack returns a policy's objects, with other parameters if there are any.
 func pack(t *testing.T, dir string, params *unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
-	built, err := build.Objects(policies.Files, dir, build.DefaultLimits)
+	built, err := build.Objects(t.Context(), policies.Files, dir, build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

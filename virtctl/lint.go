@@ -28,7 +28,7 @@ func lintCommand(e *environment) *cobra.Command {
 			"Exit codes: 0 all would pass, 1 something would be refused, 2 wrong usage or a file that can't be read.",
 	}
 	e.judges(cmd, func(ctx context.Context, manifests []manifest) (report, error) {
-		set, err := policiesOf(from, manifests)
+		set, err := policiesOf(ctx, from, manifests)
 		if err != nil {
 			return report{}, exit{usage, err}
 		}
@@ -40,7 +40,7 @@ func lintCommand(e *environment) *cobra.Command {
 }
 
 // policiesOf reads the policies to lint by. Parameters among the manifests win over those that come with the policies.
-func policiesOf(from sources, manifests []manifest) (*policy.Set, error) {
+func policiesOf(ctx context.Context, from sources, manifests []manifest) (*policy.Set, error) {
 	var all []*unstructured.Unstructured
 	given := map[string]bool{}
 	for _, m := range manifests {
@@ -49,7 +49,7 @@ func policiesOf(from sources, manifests []manifest) (*policy.Set, error) {
 			given[m.String()] = true
 		}
 	}
-	packed, err := packOf(from)
+	packed, err := packOf(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -65,16 +65,16 @@ func policiesOf(from sources, manifests []manifest) (*policy.Set, error) {
 	return set, err
 }
 
-func packOf(from sources) ([]*unstructured.Unstructured, error) {
+func packOf(ctx context.Context, from sources) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	if len(from.kustomizations) == 0 {
-		built, err := build.Objects(policies.Files, "", build.DefaultLimits)
+		built, err := build.Objects(ctx, policies.Files, "", build.DefaultLimits)
 		for _, o := range built {
 			all = append(all, o.Unstructured)
 		}
 		return all, err
 	}
-	read, err := from.read(nil)
+	read, err := from.read(ctx, nil)
 	for _, m := range read {
 		if m.err != nil {
 			return nil, m.err

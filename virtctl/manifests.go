@@ -2,6 +2,7 @@ package virtctl
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,6 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"virtstack.io/virtstack/gitops/build"
 )
 
 // maxManifest is the most bytes that are read of one file.
@@ -26,6 +25,7 @@ const maxManifest = 32 << 20
 // sources are where manifests come from.
 type sources struct {
 	files, kustomizations []string
+	bases                 bases
 }
 
 // manifest is one object and where it is, or why it can't be read.
@@ -46,7 +46,7 @@ func (m manifest) String() string {
 }
 
 // read returns the manifests of all sources in their order. The error is about a source that can't be read at all.
-func (s sources) read(stdin io.Reader) ([]manifest, error) {
+func (s sources) read(ctx context.Context, stdin io.Reader) ([]manifest, error) {
 	if len(s.files)+len(s.kustomizations) == 0 {
 		return nil, errors.New("no manifests: give files with -f, or kustomizations with -k")
 	}
@@ -59,7 +59,7 @@ func (s sources) read(stdin io.Reader) ([]manifest, error) {
 		all = append(all, found...)
 	}
 	for _, dir := range s.kustomizations {
-		found, err := readKustomization(dir)
+		found, err := s.bases.readKustomization(ctx, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func moved(message string, by int) string {
 }
 
 // readKustomization builds a directory. What it may reach is the repository that it is in, or the directory itself.
-func readKustomization(dir string) ([]manifest, error) {
+func (b bases) readKustomization(ctx context.Context, dir string) ([]manifest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
@@ -189,7 +189,7 @@ func readKustomization(dir string) ([]manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
-	objects, err := build.Objects(root.FS(), filepath.ToSlash(inside), build.DefaultLimits)
+	objects, err := b.objects(ctx, root.FS(), filepath.ToSlash(inside))
 	if err != nil {
 		return nil, err
 	}

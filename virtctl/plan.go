@@ -30,6 +30,7 @@ const worktree = "worktree"
 type planning struct {
 	directory, from, to, output string
 	policies                    sources
+	bases                       bases
 	user                        string
 	server, offline             bool
 	manager                     string
@@ -41,7 +42,7 @@ func planCommand(e *environment) *cobra.Command {
 		Use:   "plan (PATH | -k DIR) [--from REV] [--to REV]",
 		Short: "Show what a commit will do to virtual machines before it lands",
 		Long: "Show what a commit will do before it lands: both sides are built as a Bundle builds them, without the network,\n" +
-			"and for each object it is said what happens to guests and data, which fields cause it, what is refused and what\n" +
+			"but for the bases that --allow-remote-bases lets it fetch, and for each object it is said what happens to guests and data, which fields cause it, what is refused and what\n" +
 			"capacity is asked for. From HEAD to the files as they are, unless --from and --to say otherwise. No cluster is asked:\n" +
 			"a VM of which the spec wants a guest counts as running. Policies are those among the files or of --policies, which\n" +
 			"refuse; without either, of this release's it is told which the change breaks.\n\n" +
@@ -64,6 +65,7 @@ func planCommand(e *environment) *cobra.Command {
 	cmd.Flags().StringVar(&p.from, "from", "", "the revision before, as git names it (default HEAD)")
 	cmd.Flags().StringVar(&p.to, "to", "", "the revision after, as git names it (default: the files as they are)")
 	cmd.Flags().StringVarP(&p.output, "output", "o", "", "json, yaml, markdown, or nothing for a table")
+	p.bases.bind(cmd.Flags())
 	cmd.Flags().StringArrayVar(&p.policies.kustomizations, "policies", nil, "directory with a kustomization of policies, bindings and parameters that are in force; may be repeated")
 	cmd.Flags().StringVar(&p.user, "as-user", "kubernetes-admin", "name of the user who would apply the objects, for policies that let some through")
 	cmd.Flags().BoolVar(&p.server, "server", false, "ask the cluster: what it has against what it would make of the objects")
@@ -75,7 +77,7 @@ func planCommand(e *environment) *cobra.Command {
 
 // input gathers what a plan is made of.
 func (e *environment) input(ctx context.Context, p planning) (plan.Input, error) {
-	in, err := sides(p)
+	in, err := sides(ctx, p)
 	if err != nil {
 		return in, err
 	}
@@ -86,7 +88,7 @@ func (e *environment) input(ctx context.Context, p planning) (plan.Input, error)
 	} else if err := judgeSides(ctx, in); err != nil {
 		return in, err
 	}
-	by, err := p.policed(in, *e.connection.Namespace)
+	by, err := p.policed(ctx, in, *e.connection.Namespace)
 	if err != nil {
 		return in, err
 	}
@@ -110,11 +112,11 @@ func (p *planning) take(args []string) error {
 	if p.to == "" {
 		p.to = worktree
 	}
-	return nil
+	return p.bases.check()
 }
 
 // sides builds both.
-func sides(p planning) (plan.Input, error) {
+func sides(ctx context.Context, p planning) (plan.Input, error) {
 	at, err := filepath.Abs(p.directory)
 	if err != nil {
 		return plan.Input{}, err
@@ -122,18 +124,18 @@ func sides(p planning) (plan.Input, error) {
 	if resolved, err := filepath.EvalSymlinks(at); err == nil {
 		at = resolved // one that is gone from the worktree may be in a commit
 	}
-	t := tree{path: at, top: repository(at)}
+	t := tree{path: at, top: repository(at), bases: p.bases}
 	if t.local, err = source.OpenLocal(t.top); err != nil {
 		return plan.Input{}, err
 	}
-	to, err := t.objects(p.to)
+	to, err := t.objects(ctx, p.to)
 	if errors.Is(err, build.ErrRefused) {
 		return plan.Input{}, exit{refused, err}
 	}
 	if err != nil {
 		return plan.Input{}, err
 	}
-	from, err := t.objects(p.from)
+	from, err := t.objects(ctx, p.from)
 	if err != nil {
 		return plan.Input{}, err
 	}
@@ -147,6 +149,7 @@ func sides(p planning) (plan.Input, error) {
 type tree struct {
 	path, top string
 	local     *source.Local
+	bases     bases
 }
 
 // built is one side.
@@ -156,7 +159,7 @@ type built struct {
 }
 
 // objects builds the directory as it is in a revision.
-func (t tree) objects(revision string) (built, error) {
+func (t tree) objects(ctx context.Context, revision string) (built, error) {
 	side := built{Side: plan.Side{Name: revision}}
 	dir, err := filepath.Rel(t.top, t.path)
 	if err != nil {
@@ -182,7 +185,7 @@ func (t tree) objects(revision string) (built, error) {
 		side.absent = true
 		return side, nil
 	}
-	objects, err := build.Objects(files, dir, build.DefaultLimits)
+	objects, err := t.bases.objects(ctx, files, dir)
 	if err != nil {
 		return side, fmt.Errorf("%s: %w", side.Name, err)
 	}

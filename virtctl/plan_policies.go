@@ -25,7 +25,7 @@ type policed struct {
 }
 
 // policies are those of --policies or among the manifests; without either, those of this release.
-func (p planning) policed(in plan.Input, namespace string) (policed, error) {
+func (p planning) policed(ctx context.Context, in plan.Input, namespace string) (policed, error) {
 	var all []manifest
 	bound := len(p.policies.kustomizations) > 0
 	for _, o := range in.To.Objects {
@@ -38,7 +38,7 @@ func (p planning) policed(in plan.Input, namespace string) (policed, error) {
 	case bound && len(p.policies.kustomizations) == 0:
 		by.set, err = policy.Read(objectsOf(all))
 	default:
-		by.set, err = policiesOf(p.policies, all)
+		by.set, err = policiesOf(ctx, p.policies, all)
 	}
 	return by, err
 }

@@ -109,7 +109,10 @@ func (e *environment) judges(cmd *cobra.Command, judge func(context.Context, []m
 		if output != "" && output != "json" {
 			return exit{usage, fmt.Errorf("--output %q: must be json or be left out", output)}
 		}
-		manifests, err := in.read(e.In)
+		if err := in.bases.check(); err != nil {
+			return err
+		}
+		manifests, err := in.read(cmd.Context(), e.In)
 		if err != nil {
 			return exit{usage, err}
 		}
@@ -121,7 +124,8 @@ func (e *environment) judges(cmd *cobra.Command, judge func(context.Context, []m
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit{usage, err} })
 	cmd.Flags().StringArrayVarP(&in.files, "filename", "f", nil, "file or directory of manifests, - for the standard input; may be repeated")
-	cmd.Flags().StringArrayVarP(&in.kustomizations, "kustomize", "k", nil, "directory with a kustomization, built without the network; may be repeated")
+	cmd.Flags().StringArrayVarP(&in.kustomizations, "kustomize", "k", nil, "directory with a kustomization, built without the network but for remote bases; may be repeated")
+	in.bases.bind(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or nothing for lines that people read")
 }
 

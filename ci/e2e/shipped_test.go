@@ -29,7 +29,7 @@ func shipped(t *testing.T) []document {
 	t.Helper()
 	var all []document
 	for _, dir := range []string{"examples/kustomize", "bundles/instancetypes"} {
-		built, err := build.Objects(os.DirFS(theLab.Root), dir, build.DefaultLimits)
+		built, err := build.Objects(t.Context(), os.DirFS(theLab.Root), dir, build.DefaultLimits)
 		if err != nil {
 			t.Fatal(err)
 		}

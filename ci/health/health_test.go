@@ -166,7 +166,7 @@ func TestScriptsBeginAlike(t *testing.T) {
 
 // Listed as components, the packs reach the objects of a team's repository and leave what else is in them.
 func TestPacksAreComponents(t *testing.T) {
-	objects, err := build.Objects(os.DirFS(root), "examples/health", build.DefaultLimits)
+	objects, err := build.Objects(t.Context(), os.DirFS(root), "examples/health", build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

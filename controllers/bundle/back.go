@@ -39,7 +39,7 @@ func (c *Controller) back(ctx context.Context, r *round, over build.Overlay) err
 	if _, hash := parted(checkout.Revision); !strings.HasSuffix(r.seen.Revision, hash) { // a tag that was moved
 		return errors.Join(fmt.Errorf("%w: the source has %s in place of the last healthy revision", source.ErrRefused, checkout.Revision), checkout.Close())
 	}
-	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
+	objects, err := build.Overlaid(ctx, checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (x *tenant) process(wire func(http.RoundTripper) http.RoundTripper) *Contro
 // install applies the manifests of the operator: the real rights of virt-bundles.
 func install(t *testing.T, e *kubetest.Env) {
 	t.Helper()
-	objects, err := build.Objects(os.DirFS("../../bundles/operator"), "", build.DefaultLimits)
+	objects, err := build.Objects(t.Context(), os.DirFS("../../bundles/operator"), "", build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

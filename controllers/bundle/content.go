@@ -30,6 +30,6 @@ func Content(ctx context.Context, c client.Client, b *v1alpha1.Bundle) (objects 
 	if err != nil {
 		return nil, "", r.fits(err)
 	}
-	objects, err = build.Overlaid(checkout.Files, b.Spec.Path, build.DefaultLimits, over)
+	objects, err = build.Overlaid(ctx, checkout.Files, b.Spec.Path, build.DefaultLimits, over)
 	return objects, checkout.Revision, errors.Join(err, checkout.Close())
 }

@@ -42,6 +42,8 @@ type Controller struct {
 	healthy *builds
 	// anywhere lets a Bundle name a source of another namespace.
 	anywhere bool
+	// bases are the repositories whose directories Bundles may have as bases.
+	bases []string
 }
 
 // Round does one step.

@@ -47,7 +47,7 @@ func (c *Controller) built(ctx context.Context, r *round) error {
 		c.builds.keep(r.bundle, built{variables: r.with, revision: checkout.Revision, trust: trust})
 		return errors.Join(checkout.Close(), c.back(ctx, r, over))
 	}
-	objects, err := build.Overlaid(checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
+	objects, err := build.Overlaid(ctx, checkout.Files, r.bundle.Spec.Path, build.DefaultLimits, over)
 	if err := errors.Join(err, checkout.Close()); err != nil {
 		return err
 	}

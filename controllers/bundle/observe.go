@@ -33,9 +33,10 @@ type round struct {
 	objects   []build.Object
 	with      string // a digest of the variables that the objects were built with
 	changes   release.Changes
-	anywhere  bool  // the source may be in another namespace
-	deaf      error // why no webhook is taken
-	powerless bool  // the account has lost the rights to what was applied
+	anywhere  bool     // the source may be in another namespace
+	bases     []string // as the Controller's
+	deaf      error    // why no webhook is taken
+	powerless bool     // the account has lost the rights to what was applied
 }
 
 // observe takes no longer than the Bundle's timeout, which leaves time to act on it and to say what it came to.
@@ -47,7 +48,7 @@ func (c *Controller) observe(ctx context.Context, b *v1alpha1.Bundle, now time.T
 	if err != nil {
 		return nil, fmt.Errorf("acting as account %s/%s: %w", b.Namespace, account, err)
 	}
-	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b)), anywhere: c.anywhere}
+	r := &round{bundle: b, seen: plan.Seen{Bundle: b}, client: as, releaser: release.New(as, fieldManager, owner(b)), anywhere: c.anywhere, bases: c.bases}
 	r.releaser.Holds, r.releaser.Yields = c.holds, true
 	if b.DeletionTimestamp != nil {
 		return r, errors.Join(r.observeLeft(ctx), c.leaveToNamespace(ctx, r))

@@ -19,6 +19,7 @@ import (
 
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/gitops/build"
+	"virtstack.io/virtstack/gitops/source"
 )
 
 // errVariables is of variables that can't be read now.
@@ -30,6 +31,7 @@ func (r *round) overlay(ctx context.Context) (build.Overlay, error) {
 	o := build.Overlay{
 		Namespace: s.TargetNamespace, NamePrefix: s.NamePrefix, NameSuffix: s.NameSuffix,
 		Components: s.Components, IgnoreMissingComponents: s.IgnoreMissingComponents,
+		Bases: build.Bases{Allowed: r.bases, Fetch: func(url, commit string) (build.Base, error) { return source.Pinned(ctx, url, commit) }},
 	}
 	for _, p := range s.Patches {
 		o.Patches = append(o.Patches, types.Patch{Patch: p.Patch, Target: selector(p.Target)})

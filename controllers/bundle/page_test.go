@@ -50,7 +50,7 @@ func TestAFleetFromOneRepository(t *testing.T) {
 	if len(page) < 4 {
 		t.Fatalf("%d manifests found", len(page))
 	}
-	roles, err := build.Objects(os.DirFS("../../bundles/components/roles"), "", build.DefaultLimits)
+	roles, err := build.Objects(t.Context(), os.DirFS("../../bundles/components/roles"), "", build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"virtstack.io/virtstack/api/v1alpha1"
 	"virtstack.io/virtstack/controllers/bundle/plan"
 	"virtstack.io/virtstack/controllers/bundle/receiver"
+	"virtstack.io/virtstack/gitops/build"
 	"virtstack.io/virtstack/kube/apply"
 	"virtstack.io/virtstack/kube/loop"
 	"virtstack.io/virtstack/kube/process"
@@ -33,10 +34,15 @@ const workers = 4
 type options struct {
 	sameNamespace bool
 	receiver      string
+	bases         []string
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.sameNamespace, "no-cross-namespace-refs", true, "refuse a source in another namespace than the Bundle's")
+	fs.Func("allow-remote-bases", "URL of a repository, or of what repositories lie beneath, whose directories Bundles may have as bases, by a whole commit; may be repeated", func(allowed string) error {
+		o.bases = append(o.bases, allowed)
+		return build.CheckBase(allowed)
+	})
 	fs.StringVar(&o.receiver, "receiver-bind-address", ":9292", "address of the webhook receiver; 0 turns it off")
 }
 
@@ -64,6 +70,7 @@ func (o *options) setup(_ context.Context, mgr ctrl.Manager) error {
 		builds:   newBuilds(),
 		healthy:  newBuilds(),
 		anywhere: !o.sameNamespace,
+		bases:    o.bases,
 	}
 	made, err := ctrl.NewControllerManagedBy(mgr).Named("bundles").
 		For(&v1alpha1.Bundle{}, builder.WithPredicates(changed())).

@@ -3,6 +3,7 @@
 package build
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,13 +53,15 @@ func (o Object) String() string {
 // Objects builds the kustomization in dir, a slash-separated path beneath the root of files; "" is the root. Without a
 // kustomization file there, one that lists every manifest beneath dir is assumed. Errors name the file, and the object
 // where there is one.
-func Objects(files fs.FS, dir string, limits Limits) ([]Object, error) {
-	return Overlaid(files, dir, limits, Overlay{})
+func Objects(ctx context.Context, files fs.FS, dir string, limits Limits) ([]Object, error) {
+	return Overlaid(ctx, files, dir, limits, Overlay{})
 }
 
-// Overlaid is Objects with an overlay.
-func Overlaid(files fs.FS, dir string, limits Limits, over Overlay) ([]Object, error) {
-	t := newTree(files, limits)
+// Overlaid is Objects with an overlay. It waits for other builds of the process no longer than ctx lets it.
+func Overlaid(ctx context.Context, files fs.FS, dir string, limits Limits, over Overlay) (all []Object, err error) {
+	mounts := mounted{files, map[string]Base{}}
+	defer func() { err = errors.Join(err, mounts.closed()) }()
+	t := newTree(mounts, limits)
 	dir = path.Clean("/" + dir)[1:]
 	if isRemote("/" + dir) {
 		return nil, fmt.Errorf("%w: path %q has the form of a remote repository", ErrRefused, dir)
@@ -66,14 +69,18 @@ func Overlaid(files fs.FS, dir string, limits Limits, over Overlay) ([]Object, e
 	if !t.IsDir("/" + dir) {
 		return nil, fmt.Errorf("%w: %s is not a directory of the commit", ErrRefused, shown(dir))
 	}
-	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}, shared: map[string]bool{}, count: map[string]int{}, variables: over.Variables}
+	w := walk{tree: t, seen: map[string]bool{}, places: map[string][]place{}, shared: map[string]bool{}, count: map[string]int{}, variables: over.Variables, bases: over.Bases, mounts: mounts}
 	w.secrets = append(w.secrets, over.Variables.Secrets...)
-	if err := w.start(dir, over); err != nil {
+	if err := w.start(dir, over); errors.As(err, new(*unfetched)) {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	one.Lock()
-	defer one.Unlock()
-	defer schema()()
+	leave, err := enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if all, ok := w.inParts(dir); ok {
 		return all, nil
 	}

@@ -50,7 +50,7 @@ func TestObjectsNameTheirFile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := build.Objects(tc.files, tc.dir, build.DefaultLimits)
+			objects, err := build.Objects(t.Context(), tc.files, tc.dir, build.DefaultLimits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestHostileCommitsAreRefusedWithTheFile(t *testing.T) {
 		"no such directory":    {files("other/a.yaml", object("a")), "k is not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := build.Objects(tc.files, "k", build.DefaultLimits)
+			_, err := build.Objects(t.Context(), tc.files, "k", build.DefaultLimits)
 			if !errors.Is(err, build.ErrRefused) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a refusal with %q", err, tc.want)
 			}
@@ -133,7 +133,7 @@ func TestLimitsHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limits := build.DefaultLimits
 			change(&limits)
-			if _, err := build.Objects(repo, "", limits); !errors.Is(err, build.ErrRefused) {
+			if _, err := build.Objects(t.Context(), repo, "", limits); !errors.Is(err, build.ErrRefused) {
 				t.Errorf("got %v, want a refusal", err)
 			}
 		})
@@ -153,7 +153,7 @@ func TestLinks(t *testing.T) {
 	}
 	defer root.Close()
 	write(t, filepath.Join(dir, "repo", "ok", "kustomization.yaml"), "resources: [../good.yaml]\n")
-	if got, err := build.Objects(root.FS(), "ok", build.DefaultLimits); err != nil || len(got) != 1 {
+	if got, err := build.Objects(t.Context(), root.FS(), "ok", build.DefaultLimits); err != nil || len(got) != 1 {
 		t.Errorf("a link inside: got %v, %v", got, err)
 	}
 	for name, target := range map[string]string{"relative": "../../token.yaml", "absolute": outside} {
@@ -161,7 +161,7 @@ func TestLinks(t *testing.T) {
 			where := filepath.Join(dir, "repo", name)
 			write(t, filepath.Join(where, "kustomization.yaml"), "resources: [vm.yaml]\n")
 			link(t, target, filepath.Join(where, "vm.yaml"))
-			_, err := build.Objects(root.FS(), name, build.DefaultLimits)
+			_, err := build.Objects(t.Context(), root.FS(), name, build.DefaultLimits)
 			if !errors.Is(err, build.ErrRefused) || !strings.Contains(err.Error(), "vm.yaml") {
 				t.Errorf("got %v, want a refusal that names vm.yaml", err)
 			}

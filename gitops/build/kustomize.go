@@ -1,8 +1,8 @@
 package build
 
 import (
+	"context"
 	"fmt"
-	"sync"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
@@ -10,15 +10,24 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 )
 
-// one is held by who runs kustomize: the schema it works with is one of the process.
-var one sync.Mutex
+// one has room for the build that runs kustomize: the schema it works with is one of the process.
+var one = make(chan struct{}, 1)
 
-// schema makes kustomize start from the schema of Kubernetes' own kinds; what it returns leaves nothing of this build to
-// others. It takes longer than the build of a dozen objects: it is done once for all parts.
-func schema() func() {
+// enter waits until no other build runs kustomize, and makes it start from the schema of Kubernetes' own kinds; leave
+// leaves nothing of this build to others. The schema takes longer than the build of a dozen objects: it is made once for
+// all parts.
+func enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case one <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the builds of others to end: %w", ctx.Err())
+	}
 	openapi.ResetOpenAPI()
 	_ = openapi.Schema()
-	return openapi.ResetOpenAPI
+	return func() {
+		openapi.ResetOpenAPI()
+		<-one
+	}, nil
 }
 
 // run runs kustomize in dir: without plugins, and with files from above dir. It panics at some objects that are none.

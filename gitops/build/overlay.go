@@ -25,6 +25,7 @@ type Overlay struct {
 	Components              []string
 	IgnoreMissingComponents bool
 	Variables               Variables
+	Bases                   Bases
 }
 
 // Variables are what ${name} in the objects stands for.

@@ -74,7 +74,7 @@ func TestOverlays(t *testing.T) {
 		"by an annotation it is too": {[]string{"k/m.yaml", exempt("annotations")}, values("who", "me"), "a: ${who}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := build.Overlaid(files(tc.files...), "k", build.DefaultLimits, tc.over)
+			all, err := build.Overlaid(t.Context(), files(tc.files...), "k", build.DefaultLimits, tc.over)
 			if err != nil || len(all) != 1 {
 				t.Fatalf("got %v, %v", all, err)
 			}
@@ -121,7 +121,7 @@ func TestRefusedOverlaysNameTheField(t *testing.T) {
 		"an encrypted env file":        {files("k/kustomization.yaml", "secretGenerator: [{name: s, envs: [s.env]}]\n", "k/s.env", "a=ENC[AES256_GCM,data:x,type:str]\nsops_mac=x\n"), build.Overlay{}, "k/s.env: it is encrypted with SOPS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := build.Overlaid(tc.files, "k", build.DefaultLimits, tc.over)
+			_, err := build.Overlaid(t.Context(), tc.files, "k", build.DefaultLimits, tc.over)
 			if !errors.Is(err, build.ErrRefused) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("got %v, want a refusal with %q", err, tc.want)
 			}

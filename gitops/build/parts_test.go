@@ -81,7 +81,7 @@ func TestManyFilesGiveTheSameAsOneKustomization(t *testing.T) {
 				all[file] = &fstest.MapFile{Data: []byte(content)}
 			}
 			over := overlays[name]
-			got, gotErr := build.Overlaid(all, "", build.DefaultLimits, over)
+			got, gotErr := build.Overlaid(t.Context(), all, "", build.DefaultLimits, over)
 			var entries []string
 			for file := range all {
 				entries = append(entries, strings.TrimSuffix(file, "/kustomization.yaml"))
@@ -89,10 +89,10 @@ func TestManyFilesGiveTheSameAsOneKustomization(t *testing.T) {
 			slices.Sort(entries)
 			listing := "resources: [" + strings.Join(entries, ", ") + "]\n"
 			all["kustomization.yaml"] = &fstest.MapFile{Data: []byte(listing)}
-			listed, listedErr := build.Overlaid(all, "", build.DefaultLimits, over)
+			listed, listedErr := build.Overlaid(t.Context(), all, "", build.DefaultLimits, over)
 			all["whole.yml"] = &fstest.MapFile{Data: []byte("nameReference: []\n")} // configurations keep it in one part
 			all["kustomization.yaml"] = &fstest.MapFile{Data: []byte(listing + "configurations: [whole.yml]\n")}
-			want, wantErr := build.Overlaid(all, "", build.DefaultLimits, over)
+			want, wantErr := build.Overlaid(t.Context(), all, "", build.DefaultLimits, over)
 			if _, overlaid := overlays[name]; overlaid && gotErr != nil {
 				t.Error(gotErr)
 			}

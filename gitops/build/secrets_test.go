@@ -26,7 +26,7 @@ func TestErrorsDoNotQuoteSecrets(t *testing.T) {
 		"an operation that fails": kustomized("resources: [s.yaml]\npatches: [{target: {kind: Secret}, patch: '[{op: test, path: /stringData/p, value: canary-1}]'}]\n", "k/s.yaml",
 			secret+"stringData: {p: canary-2}\n"),
 	} {
-		_, err := build.Objects(tc, "k", build.DefaultLimits)
+		_, err := build.Objects(t.Context(), tc, "k", build.DefaultLimits)
 		if err == nil {
 			t.Errorf("%s: no error", name)
 			continue

@@ -27,6 +27,8 @@ type walk struct {
 	count       map[string]int      // of objects, by file
 	variables   Variables
 	file        string // of root
+	bases       Bases
+	mounts      mounted
 }
 
 // start prepares the directory that is built: a kustomization is made up if it has none, and asked to note where
@@ -154,6 +156,9 @@ func (w *walk) visit(dir string, depth int) error {
 	if err := refused(k); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	if err := w.localize(file, dir, &k); err != nil {
+		return err
+	}
 	return w.follow(file, dir, k, depth)
 }
 
@@ -206,10 +211,11 @@ var errMissing = errors.New("is not in the commit, or is a link that leads out o
 // local resolves an entry of a kustomization in dir.
 func (w *walk) local(dir, entry string) (string, error) {
 	if isRemote(entry) {
-		return "", fmt.Errorf("%q is remote, only files of the same commit can be used", entry)
+		return "", remote(entry)
 	}
 	p := path.Join(dir, entry)
-	if path.IsAbs(entry) || p == ".." || strings.HasPrefix(p, "../") {
+
+	if path.IsAbs(entry) || p == ".." || strings.HasPrefix(p, "../") || w.mounts.of(dir) != "" && w.mounts.of(p) == "" {
 		return "", fmt.Errorf("%q leads out of the repository", entry)
 	}
 	if !w.Exists(p) {

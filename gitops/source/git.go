@@ -100,6 +100,11 @@ func (g Git) Fetch(ctx context.Context) (*Checkout, error) {
 	return c, nil
 }
 
+// Pinned fetches a commit of a repository that anybody can read, within DefaultLimits.
+func Pinned(ctx context.Context, url, commit string) (*Checkout, error) {
+	return Git{URL: url, Ref: Ref{Commit: commit}, Limits: DefaultLimits}.Fetch(ctx)
+}
+
 // acceptable tells whether it is a URL of a kind that is fetched from, without a password. The user of ssh is none.
 func acceptable(u *url.URL) bool {
 	_, password := u.User.Password()

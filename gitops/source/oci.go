@@ -58,6 +58,8 @@ func (o OCI) Fetch(ctx context.Context) (*Checkout, error) {
 	if err != nil || !ok {
 		return nil, fmt.Errorf("%w: the URL %s must be oci://<registry>/<repository>, without tag or digest", ErrRefused, o.URL)
 	}
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	left := &budget{limits: o.Limits}
 	r := registry{OCI: o, repository: repository, left: left}
 	if r.options, err = o.options(ctx, repository, left); err != nil {

@@ -34,7 +34,8 @@ func (o OCI) options(ctx context.Context, of name.Repository, left *budget) ([]r
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCertificates, err)
 	}
-	wire := http.DefaultTransport.(*http.Transport).Clone()
+	wire := http.DefaultTransport.(*http.Transport).Clone() // of this fetch: its connections end with it
+	context.AfterFunc(ctx, wire.CloseIdleConnections)
 	wire.TLSClientConfig = tls
 	return []remote.Option{
 		remote.WithContext(ctx), remote.WithAuth(login), remote.WithUserAgent("virt-bundles"), remote.WithJobs(1),

@@ -60,6 +60,9 @@ type Checkout struct {
 	root *os.Root
 }
 
+// Tree is Files.
+func (c *Checkout) Tree() fs.FS { return c.Files }
+
 // Close removes the checkout.
 func (c *Checkout) Close() error {
 	return errors.Join(c.root.Close(), os.RemoveAll(c.dir))
