@@ -15,7 +15,7 @@ import (
 
 func built(t *testing.T, dir string) []build.Object {
 	t.Helper()
-	objects, err := build.Objects(os.DirFS(".."), dir, build.DefaultLimits)
+	objects, err := build.Objects(t.Context(), os.DirFS(".."), dir, build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

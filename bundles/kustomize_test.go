@@ -79,7 +79,7 @@ func repository(t *testing.T, kustomization string) fs.FS {
 
 func kustomized(t *testing.T, kustomization string) map[string]*unstructured.Unstructured {
 	t.Helper()
-	objects, err := build.Objects(repository(t, kustomization), "vms", build.DefaultLimits)
+	objects, err := build.Objects(t.Context(), repository(t, kustomization), "vms", build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestKustomizeWithoutTheComponentReplaces(t *testing.T) {
 	files["vms/kustomization.yaml"].Data = []byte(`resources: [vm.yaml]
 patches: [{patch: '{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"template": {"spec": {"networks": [{"name": "red", "multus": {"networkName": "red"}}]}}}}'}]
 `)
-	objects, err := build.Objects(files, "vms", build.DefaultLimits)
+	objects, err := build.Objects(t.Context(), files, "vms", build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func newLayout(t *testing.T, name string) layout {
 
 func (l layout) built(dir string) []build.Object {
 	l.t.Helper()
-	objects, err := build.Objects(os.DirFS(l.dir), path.Clean(dir), build.DefaultLimits)
+	objects, err := build.Objects(l.t.Context(), os.DirFS(l.dir), path.Clean(dir), build.DefaultLimits)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func begin(t *testing.T) *install {
 	t.Helper()
 	e := kubetest.Start(t)
 	i := &install{Env: e, t: t, key: client.ObjectKey{Namespace: "kubevirt", Name: "kubevirt"}, now: time.Now()}
-	objects, err := build.Objects(os.DirFS("../../bundles/operator"), "", build.DefaultLimits)
+	objects, err := build.Objects(t.Context(), os.DirFS("../../bundles/operator"), "", build.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

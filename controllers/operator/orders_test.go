@@ -118,7 +118,7 @@ func (p *parts) remove(o client.Object) {
 // manifests are those of the operator but the namespace, which an API server alone doesn't empty.
 func (p *parts) manifests() (all []client.Object) {
 	p.t.Helper()
-	objects, err := build.Objects(os.DirFS("../../bundles/operator"), "", build.DefaultLimits)
+	objects, err := build.Objects(p.t.Context(), os.DirFS("../../bundles/operator"), "", build.DefaultLimits)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (p *parts) nudged() []string {
 // again applies the same directory once more, and the operator starts.
 func (p *parts) again() {
 	p.t.Helper()
-	objects, err := build.Objects(os.DirFS("../../bundles/crds"), "", build.DefaultLimits)
+	objects, err := build.Objects(p.t.Context(), os.DirFS("../../bundles/crds"), "", build.DefaultLimits)
 	if err != nil {
 		p.t.Fatal(err)
 	}
