@@ -48,11 +48,13 @@ var pinned = regexp.MustCompile(`^[0-9a-f]{40}$`)
 // that repositories lie beneath, without credentials, query or fragment.
 func CheckBase(allowed string) error {
 	u, err := url.Parse(allowed)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%q is no URL: %w", allowed, err)
-	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.RawPath != "", u.Path != "" && path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/":
-		return fmt.Errorf("%q must be https://host or https://host/path, without credentials, query, or .. (http as well)", allowed)
+	}
+	plain := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	straight := path.Clean("/"+u.Path) == "/"+strings.Trim(u.Path, "/")
+	if u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || plain.String() != allowed || !straight {
+		return fmt.Errorf("%q must be https://host or https://host/path (or http), without credentials, query or ..", allowed)
 	}
 	return nil
 }
@@ -60,7 +62,7 @@ func CheckBase(allowed string) error {
 // covers tells whether a repository is the allowed one, or beneath it.
 func covers(allowed string, repository *url.URL) bool {
 	a, err := url.Parse(allowed)
-	if err != nil || CheckBase(allowed) != nil || a.Scheme != repository.Scheme || a.Host != repository.Host {
+	if err != nil || a.Scheme != repository.Scheme || a.Host != repository.Host {
 		return false
 	}
 	return strings.HasPrefix(segments(repository), segments(a))
