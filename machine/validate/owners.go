@@ -37,6 +37,7 @@ func virtualMachine(vm, old *machineKind, c config.Config) Verdict {
 	if t := vm.Spec.Template; t != nil {
 		v.Errors = append(v.Errors, template(field.NewPath("spec", "template"), t, c)...)
 		v.Warnings = append(v.Warnings, silent(field.NewPath("spec", "template", "spec"), &t.Spec)...)
+		v.Warnings = append(v.Warnings, untracked(field.NewPath("spec", "template", "metadata"), t.ObjectMeta)...)
 	}
 	if s := vm.Spec.UpdateVolumesStrategy; s != nil && *s == v1.UpdateVolumesStrategyMigration {
 		v.Warnings = append(v.Warnings, "spec.updateVolumesStrategy has no effect in this version: there are no migrations yet, and changed volumes come with a restart")

@@ -52,6 +52,20 @@ func TestWhatIsAcceptedAndNotDoneIsNamed(t *testing.T) {
 }
 
 // A kind that no controller acts on is stored, for a Git tool that brings it; who brings it is told so, once.
+// What a Git tool tracks by isn't copied to the Pod, and a Service that selects by it would find nothing: that is said.
+func TestLabelsThatAreNotCopiedAreNamed(t *testing.T) {
+	object := asJSON(t, `{spec: {runStrategy: Halted, template: {metadata: {labels: {tier: web, app.kubernetes.io/instance: shop}, annotations: {argocd.argoproj.io/tracking-id: shop}}, spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}}`)
+	got, err := validate.Object(schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}, object, nil, with())
+	if err != nil || len(got.Errors) > 0 || len(got.Warnings) != 2 {
+		t.Fatalf("got %+v, %v; want two warnings", got, err)
+	}
+	for i, at := range []string{"spec.template.metadata.labels[app.kubernetes.io/instance] is not copied", "spec.template.metadata.annotations[argocd.argoproj.io/tracking-id] is not copied"} {
+		if !strings.HasPrefix(got.Warnings[i], at) {
+			t.Errorf("got %q, want %q", got.Warnings[i], at)
+		}
+	}
+}
+
 func TestKindsThatNobodyActsOnAreNamed(t *testing.T) {
 	kind := schema.GroupKind{Group: "snapshot.kubevirt.io", Kind: "VirtualMachineSnapshot"}
 	object := asJSON(t, `{metadata: {name: s}, spec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: web}}}`)

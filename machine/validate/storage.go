@@ -32,8 +32,8 @@ func (k kindOf) String() string {
 	return k.kind + " of " + k.group
 }
 
-// names wants a reference to one of the kinds.
-func names(path *field.Path, r k8sv1.TypedLocalObjectReference, allowed ...kindOf) field.ErrorList {
+// refers wants a reference to one of the kinds.
+func refers(path *field.Path, r k8sv1.TypedLocalObjectReference, allowed ...kindOf) field.ErrorList {
 	group := ""
 	if r.APIGroup != nil {
 		group = *r.APIGroup
@@ -80,7 +80,7 @@ func machineSnapshot(s, old *snapshotKind, c config.Config) Verdict {
 		return Verdict{Errors: immutable(s.Spec, old.Spec)}
 	}
 	errs := gated(c, snapshotGate, "a snapshot")
-	return Verdict{Errors: append(errs, names(field.NewPath("spec", "source"), s.Spec.Source, kindOf{machines, "VirtualMachine"})...)}
+	return Verdict{Errors: append(errs, refers(field.NewPath("spec", "source"), s.Spec.Source, kindOf{machines, "VirtualMachine"})...)}
 }
 
 func restore(r, old *restoreKind, c config.Config) Verdict {
@@ -89,7 +89,7 @@ func restore(r, old *restoreKind, c config.Config) Verdict {
 	}
 	path := field.NewPath("spec")
 	errs := gated(c, snapshotGate, "a restore")
-	errs = append(errs, names(path.Child("target"), r.Spec.Target, kindOf{machines, "VirtualMachine"})...)
+	errs = append(errs, refers(path.Child("target"), r.Spec.Target, kindOf{machines, "VirtualMachine"})...)
 	errs = append(errs, named(path.Child("virtualMachineSnapshotName"), r.Spec.VirtualMachineSnapshotName)...)
 	if p := r.Spec.VolumeRestorePolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("volumeRestorePolicy"), *p, []snapshot.VolumeRestorePolicy{
@@ -139,7 +139,7 @@ func machineExport(e, old *exportKind, c config.Config) Verdict {
 		return Verdict{Errors: immutable(e.Spec, old.Spec)}
 	}
 	errs := gated(c, "VMExport", "an export")
-	return Verdict{Errors: append(errs, names(field.NewPath("spec", "source"), e.Spec.Source, kindOf{"", "PersistentVolumeClaim"},
+	return Verdict{Errors: append(errs, refers(field.NewPath("spec", "source"), e.Spec.Source, kindOf{"", "PersistentVolumeClaim"},
 		kindOf{snapshots, "VirtualMachineSnapshot"}, kindOf{machines, "VirtualMachine"}, kindOf{backups, "VirtualMachineBackup"})...)}
 }
 
@@ -153,7 +153,7 @@ func machineClone(k, old *cloneKind, c config.Config) Verdict {
 	if source == nil {
 		return Verdict{Errors: append(errs, field.Required(path.Child("source"), "must name a VirtualMachine or a VirtualMachineSnapshot"))}
 	}
-	errs = append(errs, names(path.Child("source"), *source, kindOf{machines, "VirtualMachine"}, kindOf{snapshots, "VirtualMachineSnapshot"})...)
+	errs = append(errs, refers(path.Child("source"), *source, kindOf{machines, "VirtualMachine"}, kindOf{snapshots, "VirtualMachineSnapshot"})...)
 	if target != nil && target.Kind != "" && target.Kind != "VirtualMachine" {
 		errs = append(errs, field.Invalid(path.Child("target", "kind"), short(target.Kind), "must be VirtualMachine"))
 	}
@@ -204,7 +204,7 @@ func machineBackup(b, old *backupKind, c config.Config) Verdict {
 	}
 	path := field.NewPath("spec")
 	errs := gated(c, backupGate, "a backup")
-	errs = append(errs, names(path.Child("source"), b.Spec.Source, kindOf{machines, "VirtualMachine"}, kindOf{backups, "VirtualMachineBackupTracker"})...)
+	errs = append(errs, refers(path.Child("source"), b.Spec.Source, kindOf{machines, "VirtualMachine"}, kindOf{backups, "VirtualMachineBackupTracker"})...)
 	if b.Spec.PvcName == nil || *b.Spec.PvcName == "" {
 		errs = append(errs, field.Required(path.Child("pvcName"), "must name the claim that is written to"))
 	}
@@ -219,5 +219,5 @@ func tracker(t, old *trackerKind, c config.Config) Verdict {
 		return Verdict{Errors: immutable(t.Spec, old.Spec)}
 	}
 	errs := gated(c, backupGate, "a backup tracker")
-	return Verdict{Errors: append(errs, names(field.NewPath("spec", "source"), t.Spec.Source, kindOf{machines, "VirtualMachine"})...)}
+	return Verdict{Errors: append(errs, refers(field.NewPath("spec", "source"), t.Spec.Source, kindOf{machines, "VirtualMachine"})...)}
 }
