@@ -54,7 +54,7 @@ func CheckBase(allowed string) error {
 	plain := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	straight := path.Clean("/"+u.Path) == "/"+strings.Trim(u.Path, "/")
 	if u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || plain.String() != allowed || !straight {
-		return fmt.Errorf("%q must be https://host or https://host/path (or http), without credentials, query or ..", allowed)
+		return fmt.Errorf("%q must be https://host or https://host/path (or http), without credentials, query or .. in the path", allowed)
 	}
 	return nil
 }
